@@ -1,0 +1,218 @@
+"""The schema of ``run.json``: all that is known of one run, written by the run itself and read by everything after."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA = 1
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class State(str, enum.Enum):
+    """Where a run is in its life. ``finished`` says nothing of its verdict."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    BROKEN = "broken"
+    INTERRUPTED = "interrupted"
+
+
+class RunId(_Strict):
+    """Which run: it owns the folder ``<system>/<benchmark>/<scenario>/<leg>/attempt_<nn>`` and one process."""
+
+    system: str
+    benchmark: str
+    scenario: str
+    leg: str
+    attempt: int = Field(ge=1)
+
+    @property
+    def row(self) -> tuple[str, str, str]:
+        """The result row it is a leg of."""
+        return (self.system, self.benchmark, self.scenario)
+
+    def __str__(self) -> str:
+        return f"{self.system}/{self.benchmark}/{self.scenario}/{self.leg}#{self.attempt}"
+
+
+class Fingerprint(_Strict):
+    """What must be equal for legs to make one row, flat: dotted key to value, and the sha256 of it all."""
+
+    digest: str
+    keys: dict[str, Any]
+
+    @classmethod
+    def of(cls, keys: dict[str, Any]) -> Fingerprint:
+        """The fingerprint of these keys; values must be JSON."""
+        text = json.dumps(keys, sort_keys=True, separators=(",", ":"))
+        return cls(digest=hashlib.sha256(text.encode()).hexdigest(), keys=json.loads(text))
+
+    def differs_from(self, other: Fingerprint) -> list[str]:
+        """The keys whose values differ, sorted."""
+        return sorted(k for k in self.keys.keys() | other.keys.keys() if self.keys.get(k) != other.keys.get(k))
+
+
+class Machine(_Strict):
+    """What was read off the machine that serves, when the leg started.
+
+    ``facts`` are the system description's keys with the values read (None: could not be read); ``sources`` say where each came from;
+    ``identity`` is a salted hash that two legs on one machine share and that tells nothing of the machine.
+    """
+
+    identity: str
+    facts: dict[str, Any]
+    sources: dict[str, str]
+    accelerators: int
+    captured_at: str
+
+
+class EngineEcho(_Strict):
+    """What the engine said of itself once it was up."""
+
+    kind: str
+    versions: dict[str, str]
+    settings: dict[str, Any]
+    checkpoint: dict[str, Any] | None
+    slots: int
+    max_total_tokens: int
+
+
+class DatasetEcho(_Strict):
+    """The data set a leg used: name, rows, sha256 of its files, and whether it is a stand-in."""
+
+    name: str
+    rows: int
+    sha256: str
+    stand_in: bool
+
+
+class Rate(_Strict):
+    """LoadGen's target_qps and where it came from: ``configured``, ``warm-up`` or ``Offline run <id>``."""
+
+    target_qps: float
+    origin: str
+
+
+class Warmup(_Strict):
+    """What was run before StartTest, from prompts outside the data set."""
+
+    requests: int
+    answers: int
+    output_tokens: int
+    seconds: float
+    samples_per_s: float
+
+
+class Counts(_Strict):
+    """Samples of the run as the harness counted them. A sample is answered or failed; scoring may leave it unscored."""
+
+    issued: int
+    answered: int
+    failed: int
+    outstanding: int
+    output_tokens: int
+
+
+class FailedSample(_Strict):
+    """One failed sample (the first hundred are kept)."""
+
+    index: int
+    kind: str
+    message: str
+
+
+class VerdictFinding(_Strict):
+    """Why a run is not VALID, or what a reader should know: the gate's finding, flattened."""
+
+    rule: str
+    severity: str
+    path: str
+    found: str
+    expected: str
+    mend: str
+    source: str
+
+
+class Verdict(_Strict):
+    """``valid`` only if LoadGen says VALID (performance legs) and our own checks found nothing to reject."""
+
+    valid: bool
+    loadgen: str | None
+    findings: list[VerdictFinding]
+
+
+class Result(_Strict):
+    """The number that is reported: LoadGen's, by the key that the round names."""
+
+    key: str
+    value: float
+    units: str
+
+
+class Comparison(_Strict):
+    """One figure as LoadGen's summary has it and as our own samples give it."""
+
+    figure: str
+    loadgen: float
+    harness: float
+    ratio: float
+
+
+class SubsetScore(_Strict):
+    """Counts of one subset of the accuracy data. correct + wrong + failed + unscored = samples."""
+
+    samples: int
+    correct: int
+    wrong: int
+    failed: int
+    unscored: int
+    mean_output_tokens: float
+
+
+class AccuracyEcho(_Strict):
+    """The score of an accuracy leg. ``value`` is None while samples are unscored or failed."""
+
+    key: str
+    value: float | None
+    subsets: dict[str, SubsetScore]
+    evaluator: str
+
+
+class RunRecord(_Strict):
+    """One run. Written whole at every change of state; a finished record is never written again."""
+
+    schema_version: int = SCHEMA
+    id: RunId
+    round: str
+    state: State
+    test_run: bool
+    started_at: str
+    ended_at: str | None = None
+    command: list[str]
+    config: dict[str, Any]
+    fingerprint: Fingerprint
+    machine: Machine
+    engine: EngineEcho
+    dataset: DatasetEcho
+    versions: dict[str, str]
+    loadgen_settings: dict[str, str]
+    rate: Rate | None
+    warmup: Warmup | None = None
+    not_submittable: list[str]
+    deviations: list[str]
+    hashes: dict[str, str] = Field(default_factory=dict)
+    counts: Counts | None = None
+    failures: list[FailedSample] = Field(default_factory=list)
+    verdict: Verdict | None = None
+    result: Result | None = None
+    accuracy: AccuracyEcho | None = None
+    comparisons: list[Comparison] = Field(default_factory=list)
+    note: str | None = None

@@ -1,0 +1,140 @@
+"""The results folder: who works in it, which runs it holds, where the next attempt goes. Nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.errors import HarnessError, InUseError, MissingError
+from harness.ledger.record import RunId, RunRecord, State
+
+RECORD = "run.json"
+LOGS = "logs"
+SAMPLES = "samples.arrow"
+USER_CONF = "user.conf"
+ACCURACY_TXT = "accuracy.txt"
+
+_ATTEMPT = re.compile(r"attempt_(\d+)")
+
+
+class LedgerError(HarnessError):
+    """A run.json that cannot be read: cut, edited, or of another schema."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A run and the folder that holds it."""
+
+    folder: Path
+    record: RunRecord
+
+    @property
+    def logs(self) -> Path:
+        """LoadGen's logs, as LoadGen left them."""
+        return self.folder / LOGS
+
+
+class ResultsStore:
+    """The runs below one results folder: ``<system>/<benchmark>/<scenario>/<leg>/attempt_<nn>/run.json``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Holds the folder for this process; InUseError where another holds it."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / ".lock").open("a+") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                handle.seek(0)
+                holder = handle.read().strip() or "another process"
+                raise InUseError(
+                    f"the results folder is in use by {holder}",
+                    where=self.root,
+                    mend="wait for it to end, or give this one its own --results_dir",
+                ) from None
+            handle.truncate(0)
+            handle.write(f"process {os.getpid()}")
+            handle.flush()
+            try:
+                yield
+            finally:
+                handle.truncate(0)
+
+    def new_attempt(self, system: str, benchmark: str, scenario: str, leg: str) -> tuple[RunId, Path]:
+        """Makes the folder of the next attempt of a leg (1 for the first) and returns its id and path."""
+        parent = self.root / system / benchmark / scenario / leg
+        parent.mkdir(parents=True, exist_ok=True)
+        taken = [int(m.group(1)) for p in parent.iterdir() if (m := _ATTEMPT.fullmatch(p.name))]
+        attempt = max(taken, default=0) + 1
+        folder = parent / f"attempt_{attempt:02d}"
+        folder.mkdir()
+        return RunId(system=system, benchmark=benchmark, scenario=scenario, leg=leg, attempt=attempt), folder
+
+    def runs(self) -> list[StoredRun]:
+        """All runs that have a record, by path. LedgerError names a record that cannot be read."""
+        return [StoredRun(p.parent, read_record(p)) for p in sorted(self.root.glob(f"*/*/*/*/attempt_*/{RECORD}"))]
+
+    def latest_finished(self, system: str, benchmark: str, scenario: str, leg: str) -> StoredRun | None:
+        """The newest finished attempt of a leg, whatever its verdict; None where there is none."""
+        done = [
+            run
+            for run in self.runs()
+            if run.record.id.row == (system, benchmark, scenario)
+            and run.record.id.leg == leg
+            and run.record.state is State.FINISHED
+        ]
+        return max(done, key=lambda run: run.record.id.attempt, default=None)
+
+
+def read_record(path: Path) -> RunRecord:
+    """Reads and validates one run.json; LedgerError says what is wrong with it."""
+    try:
+        return RunRecord.model_validate_json(path.read_bytes())
+    except (ValidationError, ValueError) as error:
+        raise LedgerError(
+            f"not a readable run record: {str(error).splitlines()[0]}",
+            where=path,
+            mend="move the run's folder away (nothing in it is lost), or restore the file",
+        ) from error
+
+
+def write_record(folder: Path, record: RunRecord) -> None:
+    """Writes ``run.json`` whole (temporary file, fsync, rename). Refuses to replace a finished record."""
+    path = folder / RECORD
+    if path.exists() and read_record(path).state is not State.RUNNING:
+        raise LedgerError("a run that has ended is never written again", where=path)
+    write_atomically(path, json.dumps(record.model_dump(mode="json"), indent=1) + "\n")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes a text file so that readers see the old one or the new one; MissingError where the disk is full."""
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+            temporary = Path(handle.name)
+            try:
+                handle.write(text)
+                handle.flush()
+                os.fsync(handle.fileno())
+                temporary.chmod(0o644)
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise MissingError(
+            f"cannot write: {error.strerror}", where=path, mend="free space on this disk; what is measured is kept"
+        ) from error
