@@ -63,8 +63,8 @@ class Fingerprint(_Strict):
 class Machine(_Strict):
     """What was read off the machine that serves, when the leg started.
 
-    ``facts`` are the system description's keys with the values read (None: could not be read); ``sources`` say where each came from;
-    ``identity`` is a salted hash that two legs on one machine share and that tells nothing of the machine.
+    ``facts`` are the system description's keys with the values read (None: could not be read); ``sources`` say where
+    each came from; ``identity`` is a salted hash that two legs on one machine share and that tells nothing of it.
     """
 
     identity: str

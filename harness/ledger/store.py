@@ -1,4 +1,4 @@
-"""The results folder: who works in it, which runs it holds, where the next attempt goes. Nothing is ever overwritten."""
+"""The results folder: who works in it, which runs it holds, where the next goes. Nothing is ever overwritten."""
 
 from __future__ import annotations
 

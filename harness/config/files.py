@@ -1,0 +1,57 @@
+"""Where the user's files lie, and what is in them by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.config.models import BenchmarkFile, SubmissionFile, SystemFile
+from harness.config.yaml_files import read_model
+from harness.errors import ConfigError, UnknownName
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The folder a submitter works in: ``systems/``, ``measurements/``, ``submission.yaml``."""
+
+    root: Path
+
+    @property
+    def systems(self) -> Path:
+        """The folder with one sub-folder a system."""
+        return self.root / "systems"
+
+    def system_names(self) -> list[str]:
+        """The systems there are, by name."""
+        return sorted(p.parent.name for p in self.systems.glob("*/system.yaml"))
+
+    def benchmark_names(self, system: str) -> list[str]:
+        """The benchmarks a system has a file for."""
+        return sorted(p.stem for p in self._folder(system).glob("*.yaml") if p.name != "system.yaml")
+
+    def system(self, name: str) -> SystemFile:
+        """A system's own file; UnknownName with the nearest where there is none."""
+        return read_model(self._folder(name) / "system.yaml", SystemFile)
+
+    def benchmark(self, system: str, benchmark: str) -> BenchmarkFile:
+        """How a benchmark runs on a system; UnknownName with the nearest where the system has no such file."""
+        known = self.benchmark_names(system)
+        if benchmark not in known:
+            raise UnknownName("benchmark", benchmark, known, where=self._folder(system))
+        return read_model(self._folder(system) / f"{benchmark}.yaml", BenchmarkFile)
+
+    def submission(self, path: Path | None = None) -> SubmissionFile:
+        """The entries; each must name a system and benchmark that exist."""
+        path = path or self.root / "submission.yaml"
+        file = read_model(path, SubmissionFile)
+        for entry in file.entries:
+            if entry.benchmark not in self.benchmark_names(entry.system):
+                raise UnknownName("benchmark", entry.benchmark, self.benchmark_names(entry.system), where=path)
+        return file
+
+    def _folder(self, system: str) -> Path:
+        if not self.systems.is_dir():
+            raise ConfigError("there is no systems/ folder here", where=self.root, mend="run from the project's folder")
+        if system not in self.system_names():
+            raise UnknownName("system", system, self.system_names(), where=self.systems)
+        return self.systems / system

@@ -1,0 +1,171 @@
+"""What the user writes: systems, how a benchmark runs on them, and the entries of a submission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Union
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SystemFile(_Strict):
+    """``systems/<system>/system.yaml``: what only a person can say of a machine. None means: nobody has said it.
+
+    The names are those of the published system descriptions. What can be read off the machine is not here: it is
+    captured when a leg starts. A value given here wins over the captured one, and the manifest says so.
+    """
+
+    system_name: str | None
+    number_of_nodes: Annotated[int, Field(ge=1)]
+    cooling: str | None
+    host_networking: str | None = None
+    host_networking_topology: str | None
+    host_network_card_count: str | None = None
+    host_memory_configuration: str | None = None
+    host_storage_type: str | None = None
+    host_storage_capacity: str | None = None
+    host_processor_interconnect: str | None = None
+    accelerator_host_interconnect: str | None = None
+    accelerator_interconnect: str | None = None
+    accelerator_interconnect_topology: str | None = None
+    accelerator_memory_configuration: str | None = None
+    hw_notes: str = ""
+    sw_notes: str = ""
+    system_type_detail: str = ""
+    bandwidth: str | None = None
+    """How data reaches the machine and how fast (documentation/bandwidth.md): NICs, links, measured or rated bytes/s."""
+
+
+class TinyGptOss(_Strict):
+    """A stand-in checkpoint: GPT-OSS's architecture, random weights from a seed. Never submittable."""
+
+    make: Literal["tiny-gpt-oss"]
+    seed: int = 0
+    hidden_size: Annotated[int, Field(ge=16)] = 64
+    layers: Annotated[int, Field(ge=1)] = 2
+
+
+class TorchEngine(_Strict):
+    """The embedded engine: transformers' modelling code on the CPU."""
+
+    kind: Literal["torch"]
+    checkpoint: TinyGptOss | Path
+    slots: Annotated[int, Field(ge=1)] = 32
+    threads: Annotated[int, Field(ge=1)] = 1
+    max_total_tokens: Annotated[int, Field(ge=2)] = 512
+    prefill_chunk: Annotated[int, Field(ge=1)] = 256
+
+
+class ServiceTime(_Strict):
+    """How long the scripted engine takes over an answer: to its first token, then for each further one."""
+
+    ttft_ms: Annotated[float, Field(ge=0)] = 0
+    per_token_ms: Annotated[float, Field(ge=0)] = 0
+    spread: Annotated[float, Field(ge=0)] = 0
+    """Sigma of a lognormal factor on both, drawn by row; 0 is fixed."""
+
+
+class ScriptedEngine(_Strict):
+    """The deterministic engine of tests. Never submittable."""
+
+    kind: Literal["scripted"]
+    right: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
+    """The share of each accuracy subset that is answered right."""
+    answer_tokens: Annotated[int, Field(ge=0)] = 64
+    """Length of answers to rows that no share speaks of."""
+    service: ServiceTime = ServiceTime()
+    slots: Annotated[int, Field(ge=1)] | None = None
+    seed: int = 0
+    faults: dict[str, dict[str, list[int]]] = Field(default_factory=dict)
+    """By data set ("performance", "accuracy"), then by kind: fail, short, empty, hang, die: rows."""
+
+
+Engine = Annotated[TorchEngine | ScriptedEngine, Field(discriminator="kind")]
+
+
+class MeasuredRate(_Strict):
+    """A rate taken from the warm-up just before (Offline), times ``share``."""
+
+    warmup_share: Annotated[float, Field(gt=0, le=1.5)]
+
+
+class OfflineShare(_Strict):
+    """A rate that is a share of the newest finished Offline performance run of the same fingerprint."""
+
+    offline_share: Annotated[float, Field(gt=0, le=1)]
+
+
+TargetQps = Union[Annotated[float, Field(gt=0)], MeasuredRate, OfflineShare]  # noqa: UP007 - Annotated | X needs 3.11
+
+
+class Scenario(_Strict):
+    """One scenario on one system. ``min_duration_ms`` may lengthen the round's minimum, never shorten it."""
+
+    target_qps: TargetQps
+    min_duration_ms: Annotated[int, Field(gt=0)] | None = None
+    min_query_count: Annotated[int, Field(gt=0)] | None = None
+
+
+class OutputCaps(_Strict):
+    """New tokens an answer may have. None takes the round's; another value is a stated deviation."""
+
+    performance: Annotated[int, Field(ge=2)] | None = None
+    accuracy: Annotated[int, Field(ge=2)] | None = None
+
+
+class WarmupSettings(_Strict):
+    """Requests run before StartTest, from prompts outside the data set."""
+
+    requests: Annotated[int, Field(ge=0)] = 64
+
+
+class TestRun(_Strict):
+    """What ``--test_run`` shortens to: rows of each data set, and seconds. It makes a run not submittable."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of its name
+
+    performance_samples: Annotated[int, Field(ge=1)] = 64
+    accuracy_samples: Annotated[int, Field(ge=1)] = 64
+    min_duration_ms: Annotated[int, Field(ge=1)] = 5000
+
+
+class BenchmarkFile(_Strict):
+    """``systems/<system>/<benchmark>.yaml``: the engine and the scenarios of one benchmark on one system."""
+
+    engine: Engine
+    output_caps: OutputCaps = OutputCaps()
+    scenarios: Annotated[dict[str, Scenario], Field(min_length=1)]
+    warmup: WarmupSettings = WarmupSettings()
+    test_run: TestRun = TestRun()
+    seed: int = 0
+    """Starts the engine's random stream."""
+
+    @model_validator(mode="after")
+    def _offline_does_not_follow_itself(self) -> BenchmarkFile:
+        offline = self.scenarios.get("Offline")
+        if offline is not None and isinstance(offline.target_qps, OfflineShare):
+            raise ValueError("Offline's target_qps cannot be a share of Offline's own rate")
+        return self
+
+
+class Entry(_Strict):
+    """What is submitted: one benchmark on one system, in one division and category."""
+
+    division: Literal["closed", "open", "network"]
+    category: Literal["datacenter", "edge"]
+    availability: Literal["available", "preview", "rdi"]
+    system: str
+    benchmark: str
+    scenarios: Annotated[list[str], Field(min_length=1)]
+
+
+class SubmissionFile(_Strict):
+    """``submission.yaml``: who submits what. ``submitter`` is the organisation's directory name; None is not said."""
+
+    round: str
+    submitter: str | None
+    entries: Annotated[list[Entry], Field(min_length=1)]
