@@ -37,7 +37,7 @@ class SystemFile(_Strict):
     sw_notes: str = ""
     system_type_detail: str = ""
     bandwidth: str | None = None
-    """How data reaches the machine and how fast (documentation/bandwidth.md): NICs, links, measured or rated bytes/s."""
+    """How data reaches the machine and how fast (documentation/bandwidth.md): NICs, links, measured or rated rate."""
 
 
 class TinyGptOss(_Strict):
