@@ -1,0 +1,62 @@
+"""A core behind the engine interface, in the client's own process: the completion thread steps it."""
+
+from __future__ import annotations
+
+import time
+from queue import Empty, SimpleQueue
+
+from harness.engines.base import EngineCore, EngineInfo, Event, Requests
+
+
+class InProcessEngine:
+    """An :class:`~harness.engines.base.Engine` whose ``poll`` does the engine's work on the caller's thread."""
+
+    def __init__(self, core: EngineCore) -> None:
+        self._core = core
+        self._inbox: SimpleQueue[Requests | None] = SimpleQueue()
+
+    def info(self) -> EngineInfo:
+        """What the core says of itself."""
+        return self._core.info()
+
+    def submit(self, requests: Requests) -> None:
+        """Leaves them for the polling thread; nothing of the engine runs on the caller's."""
+        self._inbox.put(requests)
+
+    def wake(self) -> None:
+        """Makes a waiting ``poll`` return."""
+        self._inbox.put(None)
+
+    def poll(self, timeout_s: float) -> list[Event]:
+        """Steps the core until it tells something, ``wake`` is called or ``timeout_s`` is over."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            woken = self._receive(deadline)
+            events = [] if self._core.wait_s() else self._core.step()
+            if events or woken or time.monotonic() >= deadline:
+                return events
+
+    def close(self) -> None:
+        """Forgets what is outstanding. For when nobody polls any more."""
+        while not self._inbox.empty():
+            self._inbox.get_nowait()
+        self._core.cancel()
+
+    def _receive(self, deadline: float) -> bool:
+        """Hands all that was submitted to the core, waiting for it while the core has nothing to do."""
+        woken = False
+        wait_s = self._core.wait_s()
+        try:
+            if wait_s == 0:
+                requests = self._inbox.get_nowait()
+            else:
+                left = max(0.0, deadline - time.monotonic())
+                requests = self._inbox.get(timeout=left if wait_s is None else min(left, wait_s))
+            while True:
+                if requests is None:
+                    woken = True
+                else:
+                    self._core.submit(requests)
+                requests = self._inbox.get_nowait()
+        except Empty:
+            return woken
