@@ -1,0 +1,233 @@
+"""What a benchmark offers to those who run, score and file it. A benchmark never knows which engine answers.
+
+A benchmark is bound to the rules of one round (:func:`harness.benchmarks.get`), so that none of its methods has to be
+told a number of MLCommons'.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from harness.engines.base import Int32Array, Int64Array, PromptTable, Sampling
+
+Which: TypeAlias = Literal["performance", "accuracy", "TEST07"]
+"""The tables of a data set: what performance legs, accuracy legs and the TEST07 audit ask."""
+
+Answer: TypeAlias = tuple[int, Int32Array]
+"""One entry of an accuracy log: the data set's row, and the answer's token ids as they were logged."""
+
+CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file that a data set was read from. ``sha256`` is over its content, in hexadecimal."""
+
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """One table of a data set, checked: row i is ``prompts[i]``, of ``subsets[i]``, answered by ``ground_truth[i]``.
+
+    ``name`` is what :class:`harness.engines.base.Workload` calls it. ``stand_in`` tells data made by the harness from
+    the benchmark's own: a run on it may never be filed.
+    """
+
+    name: str
+    which: Which
+    prompts: PromptTable
+    subsets: tuple[str, ...]
+    ground_truth: tuple[str | None, ...]
+    files: tuple[DataFile, ...]
+    stand_in: bool
+
+    def __post_init__(self) -> None:
+        if not len(self.prompts) == len(self.subsets) == len(self.ground_truth):
+            raise ValueError(
+                f"{len(self.prompts)} prompts, {len(self.subsets)} subsets, {len(self.ground_truth)} ground truths"
+            )
+
+    @property
+    def rows(self) -> int:
+        """How many samples there are."""
+        return len(self.prompts)
+
+    @property
+    def max_prompt_tokens(self) -> int:
+        """Tokens of the longest prompt; 0 where there is no row."""
+        return int(self.prompts.lengths.max()) if self.rows else 0
+
+    @property
+    def sha256(self) -> str:
+        """One hash for the files the table was read from: over the lines ``<sha256>  <name>`` in order of name."""
+        lines = sorted(f"{file.sha256}  {file.path.name}\n" for file in self.files)
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal; read once a process while the file stays as it is."""
+    stat = path.stat()
+    return _file_sha256(path, stat.st_size, stat.st_mtime_ns)
+
+
+@functools.cache
+def _file_sha256(path: Path, size: int, mtime_ns: int) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetScore:
+    """How the rows of one subset came out, as counts; each row is in exactly one of four states.
+
+    ``failed`` rows have no answer of the model's, ``unscored`` ones an answer that nobody graded: neither is wrong.
+    ``output_tokens`` is the sum over the rows that did not fail. ``repeats`` is how often each question was asked.
+    """
+
+    name: str
+    repeats: int
+    correct: int
+    wrong: int
+    failed: int
+    unscored: int
+    output_tokens: int
+
+    def __post_init__(self) -> None:
+        if min(self.correct, self.wrong, self.failed, self.unscored, self.output_tokens) < 0 or self.repeats < 1:
+            raise ValueError(f"not a score: {self}")
+
+    @property
+    def samples(self) -> int:
+        """Rows of the subset."""
+        return self.correct + self.wrong + self.failed + self.unscored
+
+    @property
+    def mean_output_tokens(self) -> float | None:
+        """Tokens an answer, over the rows that have one; None where no row has."""
+        answered = self.samples - self.failed
+        return self.output_tokens / answered if answered else None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What an accuracy log came to, subset by subset. ``stand_in`` is that of the data set it was scored against."""
+
+    subsets: tuple[SubsetScore, ...]
+    stand_in: bool
+
+    @property
+    def samples(self) -> int:
+        """Rows of all subsets."""
+        return sum(subset.samples for subset in self.subsets)
+
+    @property
+    def failed(self) -> int:
+        """Rows without an answer."""
+        return sum(subset.failed for subset in self.subsets)
+
+    @property
+    def unscored(self) -> int:
+        """Rows with an answer that nobody graded."""
+        return sum(subset.unscored for subset in self.subsets)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row was answered and graded, so that one number may stand for the whole."""
+        return self.samples > 0 and not self.failed and not self.unscored
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptedAnswers:
+    """An answer for each row of a data set: row i is ``tokens[ends[i - 1] : ends[i]]`` (from 0 for the first)."""
+
+    tokens: Int32Array
+    ends: Int64Array
+
+    def __post_init__(self) -> None:
+        if self.tokens.dtype != np.int32 or self.ends.dtype != np.int64:
+            raise ValueError(f"tokens must be int32 and ends int64, not {self.tokens.dtype} and {self.ends.dtype}")
+        if (np.diff(self.ends) < 0).any() or (len(self.ends) and int(self.ends[-1]) != len(self.tokens)):
+            raise ValueError("the ends do not cut the tokens into answers")
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, row: int) -> Int32Array:
+        start = int(self.ends[row - 1]) if row else 0
+        return self.tokens[start : int(self.ends[row])]
+
+    def write(self, path: Path) -> None:
+        """Writes the arrays ``tokens`` and ``ends`` as one .npz file, which the scripted engine reads."""
+        with path.open("wb") as file:
+            np.savez(file, tokens=self.tokens, ends=self.ends)
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryFinding:
+    """One thing that a canary's answer shows to be wrong."""
+
+    what: str
+    expected: str
+
+
+class Canary(Protocol):
+    """A few requests sent to an engine before anything is measured, and what their answers must be like."""
+
+    @property
+    def name(self) -> str:
+        """Short, for people and for the ledger."""
+
+    @property
+    def prompts(self) -> PromptTable:
+        """What to ask; none of it is in the data set."""
+
+    @property
+    def max_new_tokens(self) -> int:
+        """Cap of each answer: a canary is quick."""
+
+    def check(self, answers: Sequence[Int32Array]) -> list[CanaryFinding]:
+        """What is wrong with the answers, in order of the prompts; empty where all is well."""
+
+
+class Benchmark(Protocol):
+    """A benchmark under the rules of one round."""
+
+    @property
+    def name(self) -> str:
+        """As the round spells it, e.g. ``gpt-oss-120b``."""
+
+    def dataset(self, data_dir: Path, which: Which) -> Dataset:
+        """One table of the data set under ``data_dir/<name>``, checked against the rules. Raises DatasetError."""
+
+    def sampling(self, which: Which, *, seed: int, max_new_tokens: int | None = None) -> Sampling:
+        """How the legs on a table sample; ``max_new_tokens`` in place of the rules' cap is a deviation to state."""
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text. Raises MissingError where the tokenizer is not to be had."""
+
+    def warmup_prompts(self, n: int, *, seed: int) -> PromptTable:
+        """n prompts like the data set's that are not in it."""
+
+    def canaries(self) -> tuple[Canary, ...]:
+        """What is asked of an engine before a leg. Raises MissingError where the tokenizer is not to be had."""
+
+    def score(self, answers: Iterable[Answer], dataset: Dataset, *, failed: Collection[int] = ()) -> Score:
+        """Grades an accuracy log: every row exactly once, ``failed`` rows whatever they hold. Raises RunBroke."""
+
+    def accuracy_text(self, score: Score) -> str:
+        """What accuracy.txt says of a score, each line ended."""
+
+    def scripted_answers(self, dataset: Dataset, shares: Mapping[str, float], *, seed: int) -> ScriptedAnswers:
+        """Well-formed answers of which the stated share of each subset is right, to the row."""

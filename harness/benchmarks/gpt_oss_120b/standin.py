@@ -1,0 +1,243 @@
+"""A stand-in data set in exactly the reference's files and columns, for machines that have not the real one.
+
+The questions are our own (``questions.py``), the token ids those of the real tokenizer. It is marked as a stand-in in
+every parquet file and by a file of its own, and whatever ran on it can never be submitted.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.benchmarks.base import Which, file_sha256
+from harness.benchmarks.gpt_oss_120b import files, questions
+from harness.benchmarks.gpt_oss_120b.prompts import Effort, render
+from harness.benchmarks.gpt_oss_120b.questions import Question
+from harness.engines.base import Int32Array
+from harness.errors import ConfigError, MissingError
+from harness.rules import BenchmarkRules
+
+VERSION = 1
+"""Grows whenever the same seed makes other data."""
+PROMPT_TOKENS = range(32, 257)
+"""Lengths that prompts of a stand-in have, in tokens."""
+PERFORMANCE_SUBSET = "summarization"
+WHICH: tuple[Which, ...] = ("performance", "accuracy", "TEST07")
+
+README = """# A stand-in for the data set of gpt-oss-120b
+
+Made by `python -m harness make_dataset` from a seed (STAND_IN.json says which). It has the files, columns and row
+counts of the benchmark's data set, and none of its content: the questions are simple ones made up by the harness.
+Runs on it are demonstrations and can never be submitted.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A subset of the accuracy table: so many questions, each asked so many times."""
+
+    questions: int
+    repeats: int
+
+    def __post_init__(self) -> None:
+        if self.questions < 1 or self.repeats < 1:
+            raise ValueError(f"not a subset: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many rows to make: performance rows, the accuracy subsets in order, and rows of the TEST07 audit."""
+
+    performance: int
+    accuracy: Mapping[str, Repeated]
+    audit: int
+
+    @classmethod
+    def by(cls, rules: BenchmarkRules) -> Counts:
+        """The counts of a round."""
+        subsets = rules.accuracy_subsets.value
+        return cls(
+            performance=rules.datasets["performance"].value,
+            accuracy={name: Repeated(s.samples // s.repeats, s.repeats) for name, s in subsets.items()},
+            audit=rules.datasets["TEST07"].value,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of a request for a stand-in. ``made`` is False where an equal one was there already."""
+
+    folder: Path
+    seed: int
+    rows: Mapping[str, int]
+    sha256: Mapping[str, str]
+    made: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    question: Question
+    subset: str
+    ids: list[int]
+
+
+def make_dataset(folder: Path, *, seed: int, counts: Counts) -> Made:
+    """Makes the stand-in in ``folder`` (``<data>/gpt-oss-120b``): whole or not at all, the same for the same seed.
+
+    An equal one is left as it is, another stand-in is replaced, anything else is refused with ConfigError. Raises
+    MissingError where the tokenizer is not to be had or the disk is full.
+    """
+    described = {"seed": seed, "version": VERSION, "counts": _counts_as_json(counts)}
+    before = _there(folder)
+    if before is not None and {key: before.get(key) for key in described} == described and _intact(folder, before):
+        return _summary(folder, before, made=False)
+    tables = _tables(seed, counts)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+            new = Path(scratch) / "new"
+            content = _write(new, described, tables)
+            if folder.exists():
+                folder.rename(Path(scratch) / "old")
+            new.rename(folder)
+    except OSError as error:
+        raise MissingError(f"cannot write the stand-in data set: {error}", where=folder) from error
+    return _summary(folder, content, made=True)
+
+
+def _counts_as_json(counts: Counts) -> dict[str, object]:
+    accuracy = {name: [part.questions, part.repeats] for name, part in counts.accuracy.items()}
+    return {"performance": counts.performance, "accuracy": accuracy, "TEST07": counts.audit}
+
+
+def _there(folder: Path) -> dict[str, Any] | None:
+    """What the stand-in in the folder says of itself; None where the folder is empty or not there."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return None
+    mark = folder / files.STAND_IN_FILE
+    if not mark.is_file():
+        raise ConfigError(
+            "the folder holds something that is no stand-in; it is left as it is",
+            where=folder,
+            expected=f"an empty folder, or one with {files.STAND_IN_FILE}",
+            mend="name another data folder, or move this one away",
+        )
+    try:
+        content = json.loads(mark.read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
+    return content if isinstance(content, dict) else {}
+
+
+def _intact(folder: Path, described: Mapping[str, Any]) -> bool:
+    hashes = described.get("sha256")
+    return isinstance(hashes, dict) and all(
+        (folder / name).is_file() and file_sha256(folder / name) == digest for name, digest in hashes.items()
+    )
+
+
+def _summary(folder: Path, content: Mapping[str, Any], *, made: bool) -> Made:
+    return Made(folder, int(content["seed"]), content["rows"], content["sha256"], made)
+
+
+def _tables(seed: int, counts: Counts) -> dict[Which, list[_Row]]:
+    return {
+        "performance": _ask(
+            PERFORMANCE_SUBSET, questions.article_question, seed, Repeated(counts.performance, 1), effort="low"
+        ),
+        "accuracy": [
+            row for name, part in counts.accuracy.items() for row in _ask(name, _maker(name), seed, part, effort="high")
+        ],
+        "TEST07": _audit_rows(seed, counts),
+    }
+
+
+def _audit_rows(seed: int, counts: Counts) -> list[_Row]:
+    # The audit asks the multiple-choice questions of the accuracy table over again.
+    for name, part in counts.accuracy.items():
+        if "gpqa" in name:
+            asked = Repeated(-(-counts.audit // part.repeats), part.repeats)
+            return _ask(name, questions.choice_question, seed, asked, effort="high")[: counts.audit]
+    raise ConfigError("no subset of the accuracy table is of GPQA's kind", expected="a name that holds 'gpqa'")
+
+
+def _maker(subset: str) -> Callable[[int, int], Question]:
+    makers = {
+        "aime": questions.number_question,
+        "gpqa": questions.choice_question,
+        "livecodebench": questions.code_question,
+    }
+    for kind, maker in makers.items():
+        if kind in subset:
+            return maker
+    raise ConfigError(f"no questions of the kind of {subset!r}", expected="a name that holds " + ", ".join(makers))
+
+
+def _ask(
+    subset: str, maker: Callable[[int, int], Question], seed: int, part: Repeated, *, effort: Effort
+) -> list[_Row]:
+    rows = []
+    for i in range(part.questions):
+        question = maker(seed, i)
+        ids = render(question.text, effort)
+        if len(ids) not in PROMPT_TOKENS:
+            raise ValueError(f"question {i} of {subset} makes a prompt of {len(ids)} tokens, not {PROMPT_TOKENS}")
+        rows += [_Row(question, subset, ids)] * part.repeats
+    return rows
+
+
+def _write(folder: Path, described: Mapping[str, object], tables: Mapping[Which, list[_Row]]) -> dict[str, Any]:
+    written: list[Path] = []
+    for which in WHICH:
+        written += _write_table(files.table_files(folder, which), tables[which], described)
+    (folder / "README.md").write_text(README, encoding="utf-8")
+    content = {
+        **described,
+        "what": "a stand-in data set made by the harness; nothing that ran on it can be submitted",
+        "rows": {which: len(tables[which]) for which in WHICH},
+        "sha256": {path.relative_to(folder).as_posix(): file_sha256(path) for path in written},
+    }
+    mark = folder / files.STAND_IN_FILE
+    mark.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return content
+
+
+def _write_table(paths: files.TableFiles, rows: list[_Row], described: Mapping[str, object]) -> Iterable[Path]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    message = pa.struct([("role", pa.string()), ("content", pa.string())])
+    table = pa.table(
+        {
+            files.TOKENS: pa.array([row.ids for row in rows], pa.list_(pa.int64())),
+            files.COUNT: pa.array([len(row.ids) for row in rows], pa.int64()),
+            files.TEXT: pa.array([row.question.text for row in rows], pa.string()),
+            files.MESSAGES: pa.array(
+                [[{"role": "user", "content": row.question.text}] for row in rows], pa.list_(message)
+            ),
+            files.TRUTH: pa.array([row.question.truth for row in rows], pa.string()),
+            files.SUBSET: pa.array([row.subset for row in rows], pa.string()),
+        }
+    )
+    paths.parquet.parent.mkdir(parents=True, exist_ok=True)
+    marked = table.replace_schema_metadata({files.STAND_IN_KEY: json.dumps(described).encode()})
+    pq.write_table(marked, paths.parquet)
+    yield paths.parquet
+    if paths.padded is not None and paths.lengths is not None:
+        lengths = np.array([len(row.ids) for row in rows], np.int32)
+        np.save(paths.padded, _padded(rows, lengths))
+        np.save(paths.lengths, lengths)
+        yield from (paths.padded, paths.lengths)
+
+
+def _padded(rows: list[_Row], lengths: Int32Array) -> Int32Array:
+    padded = np.zeros((len(rows), int(lengths.max(initial=0))), np.int32)
+    for row, ids in zip(padded, (row.ids for row in rows), strict=True):
+        row[: len(ids)] = ids
+    return padded
