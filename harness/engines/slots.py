@@ -1,0 +1,266 @@
+"""Continuous batching: which request works in which slot, and what the next forward pass is over. Pure bookkeeping.
+
+A request waits in arrival order, takes the lowest free slot, has its prompt read in pieces of bounded size, and then
+gets one token a step until it stops. A step's :class:`Plan` is one flat row of tokens: one each of the slots that
+decode, in order of slot, then the pieces of prompts. Requests join and leave between steps; nobody waits for the
+longest of a batch.
+
+Whoever computes asks :meth:`SlotTable.plan`, runs it, and hands the chosen tokens to :meth:`SlotTable.settle`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.engines.base import (
+    Answers,
+    Event,
+    Failure,
+    Finish,
+    Int32Array,
+    Int64Array,
+    Requests,
+    Sampling,
+    TokenEvents,
+    Tokens,
+)
+
+_FAILURES_PER_STEP = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """``count`` tokens of one prompt from position ``start`` on; ``ends`` where the prompt is whole after it."""
+
+    slot: int
+    start: int
+    count: int
+    ends: bool
+
+    def __post_init__(self) -> None:
+        if self.start < 0 or self.count < 1:
+            raise ValueError(f"not a piece of a prompt: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One forward pass over N tokens: the first ``len(decoding)`` are one each of those slots, the rest are ``pieces``.
+
+    ``tokens``, ``slots`` and ``positions`` are int64 (N,). ``chosen_at`` (int64) are the places among the N after
+    which a token is chosen, by ``samplings``, for ``chosen_slots``.
+    """
+
+    tokens: Int64Array
+    slots: Int64Array
+    positions: Int64Array
+    decoding: Int64Array
+    pieces: tuple[Piece, ...]
+    chosen_at: Int64Array
+    chosen_slots: Int64Array
+    samplings: tuple[Sampling, ...]
+
+
+@dataclass(slots=True)
+class _Working:
+    """The request in one slot."""
+
+    number: int
+    prompt: Int32Array
+    sampling: Sampling
+    token_events: TokenEvents
+    read: int = 0
+    first_ns: int = 0
+
+
+class SlotTable:
+    """The waiting queue and the slots. ``max_total_tokens`` bounds prompt plus output cap of a request."""
+
+    def __init__(self, slots: int, max_total_tokens: int, vocab_size: int, prefill_chunk: int) -> None:
+        self._max_total_tokens = max_total_tokens
+        self._vocab_size = vocab_size
+        self._prefill_chunk = prefill_chunk
+        self._waiting: deque[tuple[Requests, Iterator[int]]] = deque()
+        self._working: list[_Working | None] = [None] * slots
+        self._prefilling: deque[int] = deque()
+        self._decodes = np.zeros(slots, np.bool_)
+        self._answers = np.zeros((slots, max_total_tokens), np.int32)
+        self._answered = np.zeros(slots, np.int64)
+        self._position = np.zeros(slots, np.int64)
+        self._cap = np.zeros(slots, np.int64)
+        self._stops = np.full((slots, 1), -1, np.int64)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request waits or works."""
+        return not self._waiting and all(working is None for working in self._working)
+
+    def submit(self, requests: Requests) -> None:
+        """Takes any number of requests; constant time."""
+        if len(requests):
+            self._waiting.append((requests, iter(range(len(requests)))))
+
+    def clear(self) -> None:
+        """Forgets all requests."""
+        self._waiting.clear()
+        self._prefilling.clear()
+        self._working = [None] * len(self._working)
+        self._decodes[:] = False
+
+    def admit(self) -> list[Event]:
+        """Moves waiting requests into free slots; returns the failures of those that cannot be served."""
+        failures: list[Event] = []
+        for slot, working in enumerate(self._working):
+            if working is None:
+                self._fill(slot, failures)
+        return failures
+
+    def _fill(self, slot: int, failures: list[Event]) -> None:
+        while self._waiting and len(failures) < _FAILURES_PER_STEP:
+            requests, places = self._waiting[0]
+            place = next(places, None)
+            if place is None:
+                self._waiting.popleft()
+                continue
+            failure = self._unservable(requests, place)
+            if failure is None:
+                self._seat(slot, requests, place)
+                return
+            failures.append(failure)
+
+    def _unservable(self, requests: Requests, place: int) -> Failure | None:
+        prompt = requests.prompt(place)
+        cap = requests.workload.sampling.max_new_tokens
+        number = requests.numbers[place]
+        if not len(prompt):
+            return Failure(number, "empty_prompt", "the prompt has no tokens")
+        limit = self._max_total_tokens
+        if len(prompt) + cap > limit:
+            text = f"a prompt of {len(prompt)} tokens and a cap of {cap} exceed the engine's {limit} in all"
+            return Failure(number, "prompt_too_long", text)
+        if int(prompt.min()) < 0 or int(prompt.max()) >= self._vocab_size:
+            text = f"the prompt has token ids outside 0..{self._vocab_size - 1}"
+            return Failure(number, "bad_token", text)
+        return None
+
+    def _seat(self, slot: int, requests: Requests, place: int) -> None:
+        workload = requests.workload
+        stops = workload.sampling.stop_token_ids
+        self._working[slot] = _Working(
+            requests.numbers[place], requests.prompt(place), workload.sampling, workload.token_events
+        )
+        self._prefilling.append(slot)
+        self._answered[slot] = 0
+        self._cap[slot] = workload.sampling.max_new_tokens
+        if len(stops) > self._stops.shape[1]:
+            wider = np.full((len(self._stops), len(stops)), -1, np.int64)
+            wider[:, : self._stops.shape[1]] = self._stops
+            self._stops = wider
+        self._stops[slot] = -1
+        self._stops[slot, : len(stops)] = stops
+
+    def plan(self) -> Plan | None:
+        """The next forward pass: all slots that decode, and ``prefill_chunk`` tokens of prompts; None if idle."""
+        decoding = np.flatnonzero(self._decodes)
+        pieces = self._next_pieces()
+        if not len(decoding) and not pieces:
+            return None
+        tokens: list[Int64Array] = [self._answers[decoding, self._answered[decoding] - 1].astype(np.int64)]
+        slots, positions = [decoding], [self._position[decoding]]
+        chosen_at, chosen_slots, end = list(range(len(decoding))), decoding.tolist(), len(decoding)
+        for piece in pieces:
+            prompt = self._at(piece.slot).prompt
+            tokens.append(prompt[piece.start : piece.start + piece.count].astype(np.int64))
+            slots.append(np.full(piece.count, piece.slot, np.int64))
+            positions.append(np.arange(piece.start, piece.start + piece.count, dtype=np.int64))
+            end += piece.count
+            if piece.ends:
+                chosen_at.append(end - 1)
+                chosen_slots.append(piece.slot)
+        return Plan(
+            np.concatenate(tokens),
+            np.concatenate(slots),
+            np.concatenate(positions),
+            decoding,
+            pieces,
+            np.array(chosen_at, np.int64),
+            np.array(chosen_slots, np.int64),
+            tuple(self._at(slot).sampling for slot in chosen_slots),
+        )
+
+    def _next_pieces(self) -> tuple[Piece, ...]:
+        room, pieces = self._prefill_chunk, []
+        for slot in self._prefilling:
+            working = self._at(slot)
+            left = len(working.prompt) - working.read
+            count = min(room, left)
+            if not count:
+                break
+            pieces.append(Piece(slot, working.read, count, count == left))
+            room -= count
+        return tuple(pieces)
+
+    def settle(self, plan: Plan, tokens: Int64Array, now_ns: int) -> list[Event]:
+        """Books the tokens chosen after a plan, one each of ``plan.chosen_slots``; returns what is to be told."""
+        self._book_pieces(plan, now_ns)
+        slots = plan.chosen_slots
+        if not len(slots):
+            return []
+        stopped = (self._stops[slots] == tokens[:, None]).any(axis=1)
+        kept = slots[~stopped]
+        self._answers[kept, self._answered[kept]] = tokens[~stopped]
+        self._position[plan.decoding] += 1
+        events = self._tell(kept, tokens[~stopped], now_ns)
+        self._answered[kept] += 1
+        finished = stopped | (self._answered[slots] == self._cap[slots])
+        if finished.any():
+            events.append(self._finish(slots[finished], stopped[finished], now_ns))
+        return events
+
+    def _book_pieces(self, plan: Plan, now_ns: int) -> None:
+        for piece in plan.pieces:
+            working = self._at(piece.slot)
+            working.read += piece.count
+            if piece.ends:
+                working.first_ns = now_ns
+                self._prefilling.popleft()
+                self._decodes[piece.slot] = True
+                self._position[piece.slot] = working.read
+
+    def _tell(self, slots: Int64Array, tokens: Int64Array, now_ns: int) -> list[Event]:
+        """The tokens that someone asked to see as they come."""
+        told = [
+            (place, self._at(slot).number)
+            for place, slot in enumerate(slots.tolist())
+            if self._at(slot).token_events is TokenEvents.ALL
+            or (self._at(slot).token_events is TokenEvents.FIRST and not self._answered[slot])
+        ]
+        if not told:
+            return []
+        places = [place for place, _ in told]
+        positions = self._answered[slots[places]].tolist()
+        return [Tokens([number for _, number in told], positions, tokens[places].astype(np.int32), now_ns)]
+
+    def _finish(self, slots: Int64Array, stopped: np.ndarray[tuple[int], np.dtype[np.bool_]], now_ns: int) -> Answers:
+        done = [self._at(slot) for slot in slots.tolist()]
+        answers = [self._answers[slot, : self._answered[slot]] for slot in slots.tolist()]
+        self._decodes[slots] = False
+        for slot in slots.tolist():
+            self._working[slot] = None
+        return Answers(
+            [working.number for working in done],
+            np.concatenate(answers),
+            np.cumsum([len(answer) for answer in answers]).tolist(),
+            [working.first_ns for working in done],
+            [now_ns] * len(done),
+            [int(Finish.STOP if stop else Finish.LENGTH) for stop in stopped.tolist()],
+        )
+
+    def _at(self, slot: int) -> _Working:
+        working = self._working[slot]
+        if working is None:
+            raise AssertionError(f"slot {slot} is empty")
+        return working
