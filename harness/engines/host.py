@@ -1,0 +1,207 @@
+"""The engine's process: ``python -m harness.engines.host --socket PATH --spec FILE``.
+
+One thread steps the core and serves one client at a time. Nothing a client does stops the core: what a slow reader
+does not take waits in memory, and a client that goes away leaves a clean engine to the next one. Answers of a core to
+a client that is gone are forgotten.
+
+Once the core is built and the socket listens, one JSON line on standard output says so: ``{"ready": EngineInfo}``, or
+``{"error": ...}`` for a user's mistake. Everything else that any library prints goes to standard error. The process
+ends on SIGTERM, when its starter is gone (its standard input, if that is a pipe, ends, or its parent changes), or with
+status 4 when the core breaks. It leaves SIGINT to its starter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import dataclasses
+import json
+import os
+import select
+import signal
+import socket
+import stat
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final, TextIO
+
+from harness.engines import wire
+from harness.engines.base import EngineCore, Event, Failure, Workload
+from harness.engines.start import EngineSpec, build_core, error_to_json
+from harness.engines.stream import FrameStream
+from harness.errors import HarnessError, RunBroke
+
+PR_SET_PDEATHSIG: Final = 1
+LAST_WORDS_S: Final = 5.0
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+class Host:
+    """Steps a core for whoever is connected."""
+
+    def __init__(self, core: EngineCore, listener: socket.socket, lifeline: int | None = None) -> None:
+        """``lifeline`` is a descriptor at whose end of file the host ends."""
+        listener.setblocking(False)
+        self._core = core
+        self._listener = listener
+        self._lifeline = lifeline
+        self._client: FrameStream | None = None
+        self._workloads: dict[int, Workload] = {}
+
+    def serve(self) -> None:
+        """Runs until the lifeline ends. Whatever the core raises comes out, after the client was told."""
+        try:
+            while self._turn():
+                pass
+        except Exception as error:
+            self._tell_last_words(error)
+            raise
+
+    def _turn(self) -> bool:
+        """Waits for the core or a descriptor and does what is due; False at the end."""
+        client = self._client
+        readers: list[int | FrameStream | socket.socket] = [self._listener if client is None else client]
+        if self._lifeline is not None:
+            readers.append(self._lifeline)
+        writers = [client] if client is not None and client.backlog else []
+        readable, _, _ = select.select(readers, writers, [], self._core.wait_s())
+        if self._lifeline in readable and not os.read(self._lifeline or 0, 4096):
+            return False
+        if client is not None:
+            self._serve(client, client in readable)
+        elif self._listener in readable:
+            self._accept()
+        return True
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        self._client = FrameStream(connection)
+        self._workloads = {}
+        self._client.send(wire.info_frame(self._core.info()))
+
+    def _serve(self, client: FrameStream, readable: bool) -> None:
+        try:
+            if readable:
+                for frame in client.receive():
+                    self._obey(client, frame)
+            if client.backlog:
+                client.flush()
+            if self._core.wait_s() == 0:
+                self._tell(client, self._core.step())
+        except (ConnectionError, wire.WireError) as gone:
+            if isinstance(gone, wire.WireError):
+                sys.stderr.write(f"a client is dropped: {gone}\n")
+            self._drop(client)
+
+    def _obey(self, client: FrameStream, frame: wire.Frame) -> None:
+        if frame.kind is wire.Kind.REQUESTS:
+            self._core.submit(wire.read_requests(frame, self._workloads))
+        elif frame.kind is wire.Kind.WORKLOAD:
+            self._workloads[frame.n] = wire.read_workload(frame)
+        elif frame.kind is wire.Kind.CANCEL:
+            self._core.cancel()
+            client.forget()
+            client.send(wire.signal_frame(wire.Kind.CANCEL, frame.n))
+        elif frame.kind is wire.Kind.PING:
+            client.send(wire.signal_frame(wire.Kind.PING, frame.n))
+        else:
+            raise wire.WireError(f"a client does not say {frame.kind.name}")
+
+    def _tell(self, client: FrameStream, events: list[Event]) -> None:
+        if not events:
+            return
+        if sum(len(event.numbers) for event in events if not isinstance(event, Failure)) <= wire.FEW:
+            client.send(b"".join([frame for event in events for frame in wire.event_frames(event)]))
+            return
+        for event in events:
+            client.send_later(wire.event_frames(event))
+        client.flush()
+
+    def _drop(self, client: FrameStream) -> None:
+        client.close()
+        self._client = None
+        self._core.cancel()
+
+    def _tell_last_words(self, error: Exception) -> None:
+        if self._client is None:
+            return
+        message = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+        self._client.forget()
+        try:
+            self._client.send(wire.json_frame(wire.Kind.FATAL, 0, {"message": message}))
+            if self._client.backlog:
+                select.select([], [self._client], [], LAST_WORDS_S)
+                self._client.flush()
+        except ConnectionError:
+            return  # nobody is left to be told; the log has it
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Builds the core of a spec and hosts it; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m harness.engines.host", description="Hosts an engine on a socket.")
+    parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket to listen on")
+    parser.add_argument("--spec", type=Path, required=True, help="JSON file with the engine's kind and settings")
+    arguments = parser.parse_args(argv)
+    follow_the_starter()
+    say = own_standard_output()
+    try:
+        core = build_core(EngineSpec.parse(json.loads(arguments.spec.read_text(encoding="utf-8"))))
+    except HarnessError as error:
+        sys.stderr.write(f"{error}\n")
+        _say(say, {"error": error_to_json(error)})
+        return error.exit_code
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(arguments.socket))
+        listener.listen(1)
+        _say(say, {"ready": dataclasses.asdict(core.info())})
+        try:
+            Host(core, listener, lifeline()).serve()
+        except Exception:  # noqa: BLE001  the process ends here, and its log is where anyone will look
+            traceback.print_exc()
+            return RunBroke.exit_code
+        finally:
+            arguments.socket.unlink(missing_ok=True)
+    return 0
+
+
+def follow_the_starter() -> None:
+    """Makes this process end on SIGTERM and with its parent, and not on ^C.
+
+    The kernel's signal comes when the *thread* that started this process ends, which need not mean anything: it is
+    SIGHUP, and its handler looks whether the parent has changed.
+    """
+    parent = os.getppid()
+
+    def end(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGTERM or os.getppid() != parent:
+            raise SystemExit(0)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGHUP, end)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGHUP), 0, 0, 0)
+
+
+def own_standard_output() -> TextIO:
+    """Standard output for this module alone; what others write there goes to standard error."""
+    own = os.fdopen(os.dup(STDOUT), "w", encoding="utf-8")
+    os.dup2(STDERR, STDOUT)
+    return own
+
+
+def lifeline() -> int | None:
+    """Standard input where a starter holds its other end."""
+    return STDIN if stat.S_ISFIFO(os.fstat(STDIN).st_mode) else None
+
+
+def _say(out: TextIO, content: object) -> None:
+    out.write(json.dumps(content) + "\n")
+    out.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
