@@ -120,7 +120,7 @@ def _between(devices: list[Device], source: str) -> Fact:
     linked = [device for device in devices if device.nvlinks]
     if not linked:
         if len(devices) == 1:
-            return Fact(NOT_APPLICABLE, f"{source}: one device, no NVLink up")
+            return Fact("none (one accelerator)", f"{source}: one device, no NVLink up")
         return Fact("PCIe", f"{source}: no NVLink up")
     names = [f"NVLink {d.nvlink_version}, {d.nvlinks} links" if d.nvlink_version else "NVLink" for d in linked]
     return Fact(names[0] if len(set(names)) == 1 and len(linked) == len(devices) else counted(names), source)

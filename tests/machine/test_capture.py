@@ -173,7 +173,7 @@ def test_eight_accelerators_with_nvlink(driver, tmp_path):
 
 def test_one_accelerator_has_no_interconnect(driver, tmp_path):
     found = accelerators.read_accelerators(tmp_path, driver([Board("GPU-0", **H200)]))
-    assert values(found)["interconnect"] == "N/A"
+    assert values(found)["interconnect"] == "none (one accelerator)"
     assert "one device" in found.facts["accelerator_interconnect"].source
 
 
