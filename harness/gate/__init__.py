@@ -1,0 +1,26 @@
+"""Findings, and the checks that make them: of one run, of a tree, and by the official checker beside ours."""
+
+from __future__ import annotations
+
+from harness.gate.findings import Finding, Rule, Severity, Verdict, ordered, rules, verdict
+from harness.gate.metric import ResultMetric, mean_answer_tokens, result_metric
+from harness.gate.run import check_run, unreadable
+from harness.gate.run_facts import Coverage, Expectation, RunFacts
+
+__all__ = [
+    "Coverage",
+    "Expectation",
+    "Finding",
+    "ResultMetric",
+    "Rule",
+    "RunFacts",
+    "Severity",
+    "Verdict",
+    "check_run",
+    "mean_answer_tokens",
+    "ordered",
+    "result_metric",
+    "rules",
+    "unreadable",
+    "verdict",
+]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.gate import Finding, Severity, Verdict, ordered, rules, verdict
+from harness.gate.findings import printable, rule
+
+
+def finding(severity: Severity, name: str = "X", path: str = "p") -> Finding:
+    return Finding(name, severity, path, "found", "expected", "mend", "source")
+
+
+def test_ids_are_unique():
+    with pytest.raises(ValueError, match="LG-VALID"):
+        rule("LG-VALID", Severity.NOTE, "again", mend="no", source="here")
+
+
+def test_every_rule_says_all():
+    assert len(rules()) > 30
+    for one in rules().values():
+        assert one.broken("p", "found")
+        assert one.id == one.id.upper()
+
+
+def test_a_finding_says_all():
+    with pytest.raises(ValueError, match="says all"):
+        Finding("X", Severity.NOTE, "p", "", "expected", "mend", "source")
+
+
+def test_the_verdict_is_the_worst():
+    note, review, reject = (finding(s) for s in (Severity.NOTE, Severity.REVIEW, Severity.REJECT))
+    assert verdict([]) is verdict([note]) is Verdict.PASS
+    assert verdict([note, review]) is Verdict.REVIEW
+    assert verdict([note, reject, review]) is Verdict.REJECT
+
+
+def test_order_and_single_mention():
+    note, a, b = finding(Severity.NOTE), finding(Severity.REJECT, "B"), finding(Severity.REJECT, "A")
+    assert ordered([note, a, b, a]) == [b, a, note]
+
+
+def test_texts_fit_a_terminal():
+    assert printable("a\nb\x1b[31m\x00") == "a b\\x1b[31m\\x00"
+    assert len(printable("x" * 1000)) == 300
