@@ -1,0 +1,1 @@
+"""The verbs, one module each: parse, call, print. No logic."""

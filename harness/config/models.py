@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -57,7 +57,7 @@ class TorchEngine(_Strict):
     slots: Annotated[int, Field(ge=1)] = 32
     threads: Annotated[int, Field(ge=1)] = 1
     max_total_tokens: Annotated[int, Field(ge=2)] = 512
-    prefill_chunk: Annotated[int, Field(ge=1)] = 256
+    prefill_chunk: Annotated[int, Field(ge=1)] = 512
 
 
 class ServiceTime(_Strict):
@@ -80,8 +80,8 @@ class ScriptedEngine(_Strict):
     service: ServiceTime = ServiceTime()
     slots: Annotated[int, Field(ge=1)] | None = None
     seed: int = 0
-    faults: dict[str, dict[str, list[int]]] = Field(default_factory=dict)
-    """By data set ("performance", "accuracy"), then by kind: fail, short, empty, hang, die: rows."""
+    faults: dict[Literal["performance", "accuracy"], dict[str, Any]] = Field(default_factory=dict)
+    """What goes wrong, by data set; as :class:`harness.engines.scripted_settings.Faults` reads it."""
 
 
 Engine = Annotated[TorchEngine | ScriptedEngine, Field(discriminator="kind")]
@@ -128,9 +128,11 @@ class TestRun(_Strict):
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
 
-    performance_samples: Annotated[int, Field(ge=1)] = 64
+    performance_samples: Annotated[int, Field(ge=1)] = 128
     accuracy_samples: Annotated[int, Field(ge=1)] = 64
-    min_duration_ms: Annotated[int, Field(ge=1)] = 5000
+    min_duration_ms: Annotated[int, Field(ge=1)] = 8000
+    server_queries: Annotated[int, Field(ge=1)] = 512
+    """LoadGen's early stopping wants some hundreds of queries before it believes a 99th percentile."""
 
 
 class BenchmarkFile(_Strict):
@@ -143,6 +145,8 @@ class BenchmarkFile(_Strict):
     test_run: TestRun = TestRun()
     seed: int = 0
     """Starts the engine's random stream."""
+    watchdog_s: Annotated[float, Field(gt=0)] = 300
+    """A run in which nothing comes for so long while samples are outstanding is ended as broken."""
 
     @model_validator(mode="after")
     def _offline_does_not_follow_itself(self) -> BenchmarkFile:

@@ -174,7 +174,7 @@ class SubsetScore(_Strict):
     wrong: int
     failed: int
     unscored: int
-    mean_output_tokens: float
+    mean_output_tokens: float | None
 
 
 class AccuracyEcho(_Strict):

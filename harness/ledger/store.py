@@ -19,6 +19,9 @@ from harness.ledger.record import RunId, RunRecord, State
 
 RECORD = "run.json"
 LOGS = "logs"
+DETAIL = "mlperf_log_detail.txt"
+SUMMARY = "mlperf_log_summary.txt"
+ACCURACY = "mlperf_log_accuracy.json"
 SAMPLES = "samples.arrow"
 USER_CONF = "user.conf"
 ACCURACY_TXT = "accuracy.txt"

@@ -2,4 +2,7 @@
 
 from harness.rules.pack import BenchmarkRules, Metric, RulePack, ScenarioRules, Subset, load, rounds
 
-__all__ = ["BenchmarkRules", "Metric", "RulePack", "ScenarioRules", "Subset", "load", "rounds"]
+LATEST = "v6.1"
+"""The round that verbs take where none is named."""
+
+__all__ = ["LATEST", "BenchmarkRules", "Metric", "RulePack", "ScenarioRules", "Subset", "load", "rounds"]

@@ -1,0 +1,1 @@
+"""From a plan to finished records: engines, canaries, warm-up, legs, verdicts."""

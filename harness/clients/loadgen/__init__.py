@@ -1,0 +1,1 @@
+"""LoadGen as the client: settings, SUT, and the worker process that one run lives in."""

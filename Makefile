@@ -1,0 +1,72 @@
+# The verbs a submitter types. Each is one line over `python -m harness`; `make help` lists them.
+PYTHON      ?= python3.11
+VENV        ?= .venv
+TORCH_INDEX ?=
+RUN_ARGS    ?=
+OUT         ?= build/submission
+INPUT       ?= $(OUT)
+ROUND       ?= v6.1
+ARGS        ?=
+PY          := $(VENV)/bin/python
+# With TORCH_INDEX (e.g. https://download.pytorch.org/whl/cpu) torch is taken from there.
+TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+
+
+.PHONY: help venv core_test demo test lint bench make_dataset run_harness status system submission check_submission
+
+help: ## list the verbs
+	@awk -F':.*## ' '/^[a-z_]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(VENV)/.installed ## make .venv with everything the CPU system needs
+
+$(VENV)/.installed: setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade pip setuptools
+	$(PY) -m pip install --quiet $(TORCH_FROM) -e '.[torch,gpt-oss,test]'
+	@touch $@
+
+make_dataset: venv ## make the stand-in data set of gpt-oss-120b (ARGS=...)
+	$(PY) -m harness make_dataset $(ARGS)
+
+run_harness: venv ## run legs: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b --scenarios=Offline,Server"
+	$(PY) -m harness run_harness $(RUN_ARGS)
+
+status: venv ## show the runs there are
+	$(PY) -m harness status $(ARGS)
+
+system: venv ## show what was read of this machine: ARGS=--system=CPU-torch
+	$(PY) -m harness system $(ARGS)
+
+submission: venv ## lay out the submission tree: OUT=build/submission ARGS=--demonstration
+	$(PY) -m harness submission --out $(OUT) $(ARGS)
+
+check_submission: venv ## check a tree: INPUT=build/submission ROUND=v6.1
+	$(PY) -m harness check_submission --input $(INPUT) --round $(ROUND) $(ARGS)
+
+demo: venv ## the main job on this machine in minutes: run, score, package, check
+	@$(PY) -m harness make_dataset
+	@$(PY) -m harness run_harness --systems=CPU-torch --test_run --results_dir build/demo/results
+	@$(PY) -m harness submission --demonstration --results_dir build/demo/results --out build/demo/submission
+	@$(PY) -m harness check_submission --input build/demo/submission; test $$? -le 1
+	@$(PY) -m harness status --results_dir build/demo/results
+	@echo "The runs are in build/demo/results, the demonstration tree in build/demo/submission."
+	@echo "It is labelled as a demonstration everywhere: short runs, stand-in data and checkpoint are never submittable."
+
+lint: venv ## ruff and mypy --strict
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+test: venv lint ## lint and all tests
+	$(PY) -m pytest $(ARGS)
+
+core_test: ## the tests that need neither torch nor a tokenizer, in an environment without them
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade pip setuptools
+	$(PY) -m pip install --quiet -e '.[test]'
+	$(PY) -m pytest -m "not torch and not harmony and not e2e" $(ARGS)
+
+bench: venv ## speed, interleaved, as ratios against a peer or a floor
+	$(PY) benchmarks/noop.py
+	$(PY) benchmarks/torch_engine.py
+	$(PY) benchmarks/harness_overhead.py

@@ -1,0 +1,7 @@
+"""``python -m harness VERB``."""
+
+import sys
+
+from harness.cli.main import main
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,57 @@
+"""What crosses between the harness and the process that one LoadGen run lives in: the job down, the outcome up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.engines.base import Sampling, TokenEvents, Workload
+from harness.ledger.record import Counts, FailedSample
+
+JOB = "job.json"
+OUTCOME = "outcome.json"
+WORKER_LOG = "worker.log"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LegJob(_Strict):
+    """All that the worker needs to know. Paths are absolute: it works in a folder of its own.
+
+    ``rows`` is the size of the sample library: the whole data set but in a short run. ``model`` and ``scenario`` are
+    LoadGen's names. ``audit`` is the path of an audit.config, or "" for none.
+    """
+
+    folder: str
+    data_dir: str
+    round: str
+    benchmark: str
+    which: Literal["performance", "accuracy", "TEST07"]
+    rows: Annotated[int, Field(ge=1)]
+    model: str
+    scenario: str
+    mode: str
+    audit: str
+    engine_socket: str
+    sampling: Sampling
+    min_answer_tokens: int
+    watchdog_s: Annotated[float, Field(gt=0)]
+
+    def workload(self, dataset: str) -> Workload:
+        """What the leg's requests have in common; only Server wants first tokens as they come."""
+        events = TokenEvents.FIRST if self.scenario == "Server" else TokenEvents.NONE
+        return Workload(dataset, self.sampling, events)
+
+
+class Outcome(_Strict):
+    """How the run ended, as its worker saw it. ``error`` is None where StartTest returned by itself."""
+
+    counts: Counts
+    failures: list[FailedSample]
+    error: str | None
+    exit_code: int
+    library_rows: int
+    loaded_rows: int

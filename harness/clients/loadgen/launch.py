@@ -1,0 +1,97 @@
+"""Runs one LoadGen job in a process of its own and hands its outcome back."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness.clients.loadgen.job import JOB, OUTCOME, WORKER_LOG, LegJob, Outcome
+from harness.errors import RunBroke
+from harness.events import LegProgress, Observer
+from harness.ledger.store import LOGS
+
+_PR_SET_PDEATHSIG = 1
+_STOP_S = 15.0
+_LAST_LINES = 12
+
+
+def run_job(job: LegJob, leg: str, observer: Observer) -> Outcome:
+    """Runs the worker to its end. Its working folder is an empty one below the run's, so no stray file is picked up.
+
+    RunBroke where it ended without an outcome. ^C is passed on: the worker writes what it has, then KeyboardInterrupt
+    goes on up.
+    """
+    folder = Path(job.folder)
+    (folder / LOGS).mkdir(exist_ok=True)
+    cwd = folder / "cwd"
+    cwd.mkdir(exist_ok=True)
+    (folder / JOB).write_text(job.model_dump_json(indent=1), encoding="utf-8")
+    with (folder / WORKER_LOG).open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "harness.clients.loadgen.worker", str(folder / JOB)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=cwd,
+            env=_environment(),
+            start_new_session=True,  # ^C reaches us alone; we pass it on once
+            preexec_fn=_die_with_parent,
+            text=True,
+        )
+    try:
+        _follow(process, leg, observer)
+    except BaseException:
+        _stop(process)
+        raise
+    finally:
+        cwd.rmdir()
+    return _outcome(folder, process.wait())
+
+
+def _environment() -> dict[str, str]:
+    """The worker finds the package that runs now, whatever folder it starts in."""
+    root = str(Path(__file__).resolve().parents[3])
+    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _die_with_parent() -> None:
+    """Between fork and exec: the kernel ends the worker when the harness is killed without a chance to say so."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _follow(process: subprocess.Popen[str], leg: str, observer: Observer) -> None:
+    started = time.monotonic()
+    if process.stdout is None:
+        raise ValueError("the worker's standard output must be a pipe")
+    for line in process.stdout:
+        progress = json.loads(line)
+        observer(LegProgress(leg=leg, elapsed_s=time.monotonic() - started, **progress))
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    """Asks the worker to write what it has and end; kills it where it does not."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _outcome(folder: Path, exit_code: int) -> Outcome:
+    path = folder / OUTCOME
+    if path.exists():
+        return Outcome.model_validate_json(path.read_bytes())
+    lines = (folder / WORKER_LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+    raise RunBroke(
+        f"the LoadGen worker ended with {exit_code} and left no outcome; its last lines:\n    "
+        + "\n    ".join(lines[-_LAST_LINES:]),
+        where=folder / WORKER_LOG,
+    )

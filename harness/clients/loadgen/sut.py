@@ -1,0 +1,267 @@
+"""The system under test as LoadGen sees it, over any engine.
+
+LoadGen's thread hands queries over and returns at once; one completion thread drains the engine and makes one call of
+each kind for all that came: LoadGen loses the order of a first token and its completion when they come from different
+threads, and every call needs the interpreter lock. Everything is kept in columns, so that a million Offline samples
+cost no object each; what is recorded is appended to arrays and put together after the test.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import mlperf_loadgen as loadgen
+import numpy as np
+
+from harness.engines.base import Answers, Engine, Event, Failure, PromptTable, Requests, Tokens, Workload
+from harness.errors import RunBroke
+
+FAILED_MARKER = np.array([-1, -1], dtype=np.int32)
+"""What a failed sample is completed with: no token has this id, so the accuracy log shows it for what it is."""
+
+_BATCH = 1024  # completions per LoadGen call; larger calls hold the interpreter lock for longer and gain nothing
+_MARKER_ADDRESS: int = FAILED_MARKER.ctypes.data
+_FIRST_TOLD, _DONE = 1, 2  # bits of a sample's state
+
+
+@dataclass(slots=True)
+class Record:
+    """What happened to each sample, in columns of int64; ``number`` n is the n-th sample that LoadGen issued."""
+
+    rows: list[int] = field(default_factory=list)
+    issue_first: array[int] = field(default_factory=lambda: array("q"))
+    issue_count: array[int] = field(default_factory=lambda: array("q"))
+    issue_ns: array[int] = field(default_factory=lambda: array("q"))
+    first_number: array[int] = field(default_factory=lambda: array("q"))
+    first_ns: array[int] = field(default_factory=lambda: array("q"))
+    done_number: array[int] = field(default_factory=lambda: array("q"))
+    done_ns: array[int] = field(default_factory=lambda: array("q"))
+    done_tokens: array[int] = field(default_factory=lambda: array("q"))
+    done_finish: array[int] = field(default_factory=lambda: array("q"))
+    engine_first_ns: array[int] = field(default_factory=lambda: array("q"))
+    engine_done_ns: array[int] = field(default_factory=lambda: array("q"))
+    failures: list[Failure] = field(default_factory=list)
+
+
+class LoadGenSut:
+    """Two callbacks for ``ConstructFastSUT`` and the thread that completes.
+
+    ``on_broken`` is called, from either thread, when the test cannot go on (the engine died, a fault of ours): LoadGen
+    itself would wait for ever. The same answers are handed over in every mode.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        prompts: PromptTable,
+        workload: Workload,
+        *,
+        min_answer_tokens: int,
+        token_latencies: bool,
+        on_broken: Callable[[BaseException], None],
+    ) -> None:
+        self.record = Record()
+        self._engine = engine
+        self._prompts = prompts
+        self._workload = workload
+        self._min_tokens = min_answer_tokens
+        self._tell_first = token_latencies
+        self._on_broken = on_broken
+        self._query_ids: list[int] = []
+        self._state = bytearray()
+        self._completed = 0
+        self._closing = False
+        self._last_progress_ns = time.monotonic_ns()
+        self._thread = threading.Thread(target=self._complete, name="completion", daemon=True)
+
+    # -- LoadGen's thread ------------------------------------------------------------------------------------------
+
+    def issue(self, query_ids: list[int], rows: list[int]) -> None:
+        """LoadGen's issue callback: response ids, and rows of the loaded sample library."""
+        try:
+            now = time.monotonic_ns()
+            record = self.record
+            first = len(self._query_ids)
+            count = len(query_ids)
+            if self._completed == first:
+                self._last_progress_ns = now  # nothing was outstanding: the engine was not slow, it was idle
+            # The columns grow before the engine can answer: the completion thread reads them by number.
+            self._query_ids.extend(query_ids)
+            self._state.extend(bytes(count))
+            record.rows.extend(rows)
+            record.issue_first.append(first)
+            record.issue_count.append(count)
+            record.issue_ns.append(now)
+            self._engine.submit(Requests(self._workload, range(first, first + count), rows, self._prompts, rows))
+        except Exception as error:  # noqa: BLE001 - an exception that reaches LoadGen leaves it broken and silent
+            self._on_broken(error)
+
+    def flush(self) -> None:
+        """LoadGen's flush callback; queries are handed over as they come, so there is nothing to do."""
+
+    # -- the completion thread -------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts the completion thread."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the completion thread; call it after StartTest has returned."""
+        self._closing = True
+        self._engine.wake()
+        self._thread.join(timeout=10)
+
+    @property
+    def issued(self) -> int:
+        """Samples that LoadGen has issued so far."""
+        return len(self._query_ids)
+
+    @property
+    def completed(self) -> int:
+        """Samples completed so far, failed ones among them."""
+        return self._completed
+
+    def stalled_s(self) -> float:
+        """Seconds since the last completion or first token while samples are outstanding; 0 where none is."""
+        if self._completed == self.issued:
+            return 0.0
+        return (time.monotonic_ns() - self._last_progress_ns) / 1e9
+
+    def _complete(self) -> None:
+        try:
+            while not self._closing:
+                events = self._engine.poll(1.0)
+                if events:
+                    self._tell(events)
+        except Exception as error:  # noqa: BLE001 - a completion thread that ends in silence looks like a hang
+            if not self._closing:
+                self._on_broken(error)
+
+    def _tell(self, events: list[Event]) -> None:
+        """Reports all that came, first tokens before completions, in as few LoadGen calls as may be."""
+        now = time.monotonic_ns()
+        firsts: list[Any] = []
+        dones: list[Any] = []
+        failures: list[Failure] = []
+        for event in events:
+            if isinstance(event, Tokens):
+                self._add_first_tokens(event, now, firsts)
+            elif isinstance(event, Answers):
+                self._add_answers(event, now, firsts, dones, failures)
+            else:
+                failures.append(event)
+        for failure in failures:
+            self._add_failure(failure, now, firsts, dones)
+        if firsts:
+            loadgen.FirstTokenComplete(firsts)
+        # ``events`` keeps the answers' buffers alive until LoadGen has copied what it wants of them.
+        for start in range(0, len(dones), _BATCH):
+            loadgen.QuerySamplesComplete(dones[start : start + _BATCH] if len(dones) > _BATCH else dones)
+        self._completed += len(dones)
+        self._last_progress_ns = now
+
+    def _add_first_tokens(self, event: Tokens, now: int, firsts: list[Any]) -> None:
+        if not self._tell_first:
+            return
+        address = event.tokens.__array_interface__["data"][0]
+        for i, (number, position) in enumerate(zip(event.numbers, event.positions, strict=True)):
+            if position == 0:
+                self._tell_first_token_unless_told(number, address + 4 * i, now, firsts)
+
+    def _add_answers(
+        self, event: Answers, now: int, firsts: list[Any], dones: list[Any], failures: list[Failure]
+    ) -> None:
+        lengths = _lengths(event.ends)
+        if min(lengths) < self._min_tokens:
+            for i, length in enumerate(lengths):
+                if length < self._min_tokens:
+                    failures.append(_too_short(event.numbers[i], length, self._min_tokens))
+                else:
+                    self._add_answers(_only(event, i), now, firsts, dones, failures)
+            return
+        self._claim(event.numbers)
+        self._record_done(event, lengths, now)
+        self._add_responses(event, lengths, now, firsts, dones)
+
+    def _add_responses(self, event: Answers, lengths: list[int], now: int, firsts: list[Any], dones: list[Any]) -> None:
+        query_ids = self._query_ids
+        base = event.tokens.__array_interface__["data"][0]
+        addresses = [base + 4 * (end - length) for end, length in zip(event.ends, lengths, strict=True)]
+        if self._tell_first:
+            for number, address in zip(event.numbers, addresses, strict=True):
+                self._tell_first_token_unless_told(number, address, now, firsts)
+        sizes = [4 * length for length in lengths]
+        dones.extend(
+            map(loadgen.QuerySampleResponse, map(query_ids.__getitem__, event.numbers), addresses, sizes, lengths)
+        )
+
+    def _tell_first_token_unless_told(self, number: int, address: int, now: int, firsts: list[Any]) -> None:
+        """LoadGen wants a first token for every answer; an engine may tell a short answer all at once."""
+        if not self._state[number] & _FIRST_TOLD:
+            self._state[number] |= _FIRST_TOLD
+            firsts.append(loadgen.QuerySampleResponse(self._query_ids[number], address, 4, 1))
+            self.record.first_number.append(number)
+            self.record.first_ns.append(now)
+
+    def _add_failure(self, failure: Failure, now: int, firsts: list[Any], dones: list[Any]) -> None:
+        number = failure.number
+        self._claim((number,))
+        if self._tell_first:
+            self._tell_first_token_unless_told(number, _MARKER_ADDRESS, now, firsts)
+        dones.append(
+            loadgen.QuerySampleResponse(
+                self._query_ids[number], _MARKER_ADDRESS, FAILED_MARKER.nbytes, len(FAILED_MARKER)
+            )
+        )
+        self.record.failures.append(failure)
+
+    def _claim(self, numbers: Sequence[int]) -> None:
+        """Marks samples as completed; completing one twice would be an error inside LoadGen."""
+        state = self._state
+        for number in numbers:
+            if state[number] & _DONE:
+                raise RunBroke(f"the engine answered request {number} twice")
+            state[number] |= _DONE
+
+    def _record_done(self, event: Answers, lengths: list[int], now: int) -> None:
+        record = self.record
+        record.done_number.extend(event.numbers)
+        record.done_tokens.extend(lengths)
+        record.done_finish.extend(event.finish)
+        record.engine_first_ns.extend(event.first_ns)
+        record.engine_done_ns.extend(event.done_ns)
+        record.done_ns.extend([now] * len(lengths))
+
+
+def _lengths(ends: Sequence[int]) -> list[int]:
+    if len(ends) == 1:
+        return [ends[0]]
+    previous = 0
+    lengths = []
+    for end in ends:
+        lengths.append(end - previous)
+        previous = end
+    return lengths
+
+
+def _only(event: Answers, i: int) -> Answers:
+    """Answer i of a batch, as a batch of one; its tokens are a view of the batch's."""
+    begin = event.ends[i - 1] if i else 0
+    tokens = event.tokens[begin : event.ends[i]]
+    return Answers(
+        numbers=(event.numbers[i],),
+        tokens=tokens,
+        ends=(len(tokens),),
+        first_ns=(event.first_ns[i],),
+        done_ns=(event.done_ns[i],),
+        finish=(event.finish[i],),
+    )
+
+
+def _too_short(number: int, length: int, wanted: int) -> Failure:
+    return Failure(number, "too_short", f"an answer of {length} tokens; LoadGen's token metrics need {wanted}")

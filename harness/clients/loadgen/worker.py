@@ -1,0 +1,196 @@
+"""The process that one LoadGen run lives in: ``python -m harness.clients.loadgen.worker JOB.json``.
+
+LoadGen keeps state that a second run in the same process would inherit, waits for ever for a sample that is not
+completed, and leaves the interpreter in a state that crashes at exit when a callback raised. So: one run a process,
+StartTest on a thread of its own while the main thread keeps signals and the watchdog, and ``os._exit`` at the end.
+
+Standard output carries one JSON line a second (issued, completed, failed); everything else goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from types import FrameType
+
+import mlperf_loadgen as loadgen
+import numpy as np
+
+from harness import benchmarks, rules
+from harness.benchmarks.base import Dataset
+from harness.clients.loadgen.columns import by_sample
+from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
+from harness.clients.loadgen.sut import LoadGenSut
+from harness.engines.remote import RemoteEngine
+from harness.errors import EXIT_OK, EngineDied, HarnessError, Interrupted, RunBroke
+from harness.ledger.record import Counts, FailedSample
+from harness.ledger.samples import write_samples
+from harness.ledger.store import LOGS, SAMPLES, USER_CONF
+
+_KEPT_FAILURES = 100
+_TICK_S = 0.05
+_PROGRESS_S = 1.0
+_SWITCH_INTERVAL_S = 5e-4  # hands the interpreter lock over ten times sooner than the default
+
+
+class Worker:
+    """One LoadGen run, from the job to the outcome."""
+
+    def __init__(self, job: LegJob) -> None:
+        self.job = job
+        self.folder = Path(job.folder)
+        self.dataset: Dataset = benchmarks.get(job.benchmark, rules.load(job.round)).dataset(
+            Path(job.data_dir), job.which
+        )
+        self.engine = RemoteEngine(Path(job.engine_socket))
+        self.loaded_rows = 0
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        self.sut = LoadGenSut(
+            self.engine,
+            self.dataset.prompts,
+            job.workload(self.dataset.name),
+            min_answer_tokens=job.min_answer_tokens,
+            token_latencies=job.scenario == "Server",
+            on_broken=self._break,
+        )
+
+    def run(self) -> Outcome:
+        """Runs the test to its end, whatever that is, and writes samples.arrow and outcome.json."""
+        signal.signal(signal.SIGINT, self._interrupted)
+        signal.signal(signal.SIGTERM, self._interrupted)
+        self.sut.start()
+        threading.Thread(target=self._test, name="StartTest", daemon=True).start()
+        self._watch()
+        if self._error is None:
+            self.sut.close()
+        else:
+            traceback.print_exception(self._error, file=sys.stderr)
+        outcome = self._outcome()
+        self._write(outcome)
+        return outcome
+
+    # -- the test ---------------------------------------------------------------------------------------------------
+
+    def _test(self) -> None:
+        try:
+            settings = self._settings()
+            logs = loadgen.LogSettings()
+            logs.log_output.outdir = str(self.folder / LOGS)
+            logs.log_output.copy_summary_to_stdout = False
+            logs.enable_trace = False
+            sut = loadgen.ConstructFastSUT(self.sut.issue, self.sut.flush)
+            library = loadgen.ConstructQSL(self.job.rows, self.job.rows, self._load, self._unload)
+            loadgen.StartTestWithLogSettings(sut, library, settings, logs, self.job.audit)
+        except Exception as error:  # noqa: BLE001 - must reach the main thread, which reports it
+            self._break(error)
+        self._ended.set()
+
+    def _settings(self) -> loadgen.TestSettings:
+        settings = loadgen.TestSettings()
+        code = settings.FromConfig(str(self.folder / USER_CONF), self.job.model, self.job.scenario, 1)
+        if code != 0:
+            raise RunBroke(f"LoadGen refused user.conf with code {code}", where=self.folder / USER_CONF)
+        settings.scenario = getattr(loadgen.TestScenario, self.job.scenario)
+        settings.mode = getattr(loadgen.TestMode, self.job.mode)
+        return settings
+
+    def _load(self, rows: list[int]) -> None:
+        """LoadGen's load callback. The prompts lie in one memory map: reading them once is loading them."""
+        self.loaded_rows += len(rows)
+        for row in rows:
+            self.dataset.prompts[row].max()
+
+    def _unload(self, rows: list[int]) -> None:
+        """LoadGen's unload callback; the map goes with the process."""
+
+    # -- its end ----------------------------------------------------------------------------------------------------
+
+    def _break(self, error: BaseException) -> None:
+        if self._error is None:
+            self._error = error
+        self._ended.set()
+
+    def _interrupted(self, signum: int, frame: FrameType | None) -> None:
+        self._break(Interrupted(f"stopped by signal {signum}"))
+
+    def _watch(self) -> None:
+        next_progress = time.monotonic() + _PROGRESS_S
+        while not self._ended.wait(_TICK_S):
+            stalled_s = self.sut.stalled_s()
+            if stalled_s > self.job.watchdog_s:
+                self._break(EngineDied(f"no token came for {stalled_s:.0f} s while samples were outstanding"))
+            if time.monotonic() >= next_progress:
+                next_progress += _PROGRESS_S
+                self._tell_progress()
+
+    def _tell_progress(self) -> None:
+        sut = self.sut
+        progress = {"issued": sut.issued, "completed": sut.completed, "failed": len(sut.record.failures)}
+        sys.stdout.write(json.dumps(progress) + "\n")
+        sys.stdout.flush()
+
+    # -- what is kept -----------------------------------------------------------------------------------------------
+
+    def _outcome(self) -> Outcome:
+        record = self.sut.record
+        issued = self.sut.issued
+        answered = len(record.done_number)
+        failures = [
+            FailedSample(index=record.rows[f.number], kind=f.kind, message=f.message)
+            for f in record.failures[:_KEPT_FAILURES]
+        ]
+        counts = Counts(
+            issued=issued,
+            answered=answered,
+            failed=len(record.failures),
+            outstanding=issued - answered - len(record.failures),
+            output_tokens=sum(record.done_tokens),
+        )
+        return Outcome(
+            counts=counts,
+            failures=failures,
+            error=None if self._error is None else str(self._error),
+            exit_code=_exit_code(self._error),
+            library_rows=self.job.rows,
+            loaded_rows=self.loaded_rows,
+        )
+
+    def _write(self, outcome: Outcome) -> None:
+        columns = by_sample(self.sut.record, self.dataset.prompts)
+        only_replica = np.zeros(outcome.counts.issued, dtype=np.int16)
+        write_samples(self.folder / SAMPLES, columns, only_replica, list(self.engine.info().replicas))
+        (self.folder / OUTCOME).write_text(outcome.model_dump_json(indent=1), encoding="utf-8")
+
+
+def _exit_code(error: BaseException | None) -> int:
+    if error is None:
+        return EXIT_OK
+    return error.exit_code if isinstance(error, HarnessError) else RunBroke.exit_code
+
+
+def main(argv: list[str]) -> int:
+    """Runs the job in the file that ``argv`` names."""
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    job = LegJob.model_validate_json(Path(argv[0]).read_bytes())
+    try:
+        return Worker(job).run().exit_code
+    except HarnessError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    except Exception:  # noqa: BLE001 - os._exit below would swallow it
+        traceback.print_exc()
+        return RunBroke.exit_code
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # LoadGen's own teardown aborts the interpreter after a broken test

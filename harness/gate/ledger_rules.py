@@ -1,0 +1,27 @@
+"""The rules that only the harness that made a run can check: its own samples and settings beside LoadGen's logs."""
+
+from __future__ import annotations
+
+from harness.gate.findings import Severity, rule
+
+COMPARISON = rule(
+    "HN-COMPARISON",
+    Severity.REVIEW,
+    "the harness's own samples and LoadGen's summary tell the same story",
+    mend="look at samples.arrow beside the summary: a machine that stalls between the two clocks shows here",
+    source="harness: LoadGen's figure is the one reported",
+)
+COUNT = rule(
+    "HN-COUNT",
+    Severity.REJECT,
+    "as many samples in samples.arrow as LoadGen counted",
+    mend="run the leg again",
+    source="harness: every sample is told of once",
+)
+MISREAD = rule(
+    "HN-USER-CONF",
+    Severity.REJECT,
+    "LoadGen was asked for what user.conf says",
+    mend="mend user.conf, or take the LoadGen version that setup.py pins",
+    source="harness: LoadGen ignores what it cannot read, without a word",
+)

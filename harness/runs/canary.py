@@ -1,0 +1,47 @@
+"""Asks an engine a few real requests before a long leg: what would spoil hours shows in seconds."""
+
+from __future__ import annotations
+
+from harness.benchmarks.base import Benchmark, Canary
+from harness.engines.base import Sampling
+from harness.engines.start import EngineProcess
+from harness.errors import RunBroke
+from harness.runs.plan import PlannedLeg
+from harness.runs.warmup import ask
+
+_PATIENCE_S = 120.0
+
+
+def sing(engine: EngineProcess, benchmark: Benchmark, leg: PlannedLeg) -> list[str]:
+    """Sends the benchmark's canaries to a running engine; one line for each that came back well.
+
+    RunBroke names what was wrong with an answer. Of a stand-in checkpoint no sense is expected, only whole tokens.
+    """
+    lines = []
+    checkpoint = engine.info.checkpoint
+    stand_in = checkpoint is None or checkpoint.stand_in
+    client = engine.connect()
+    try:
+        for canary in benchmark.canaries(stand_in_checkpoint=stand_in):
+            replies = ask(client, canary.prompts, _sampling(leg, canary), dataset="canary", patience_s=_PATIENCE_S)
+            findings = canary.check([replies.token_ids(i) for i in range(len(canary.prompts))])
+            if findings:
+                raise RunBroke(
+                    f"canary {canary.name}: {findings[0].what}", expected=findings[0].expected, where=leg.name
+                )
+            lines.append(f"canary {canary.name}: well")
+    finally:
+        client.close()
+    return lines
+
+
+def _sampling(leg: PlannedLeg, canary: Canary) -> Sampling:
+    rule = leg.rules.sampling.value
+    return Sampling(
+        temperature=rule.temperature,
+        top_p=rule.top_p,
+        top_k=rule.top_k,
+        max_new_tokens=canary.max_new_tokens,
+        stop_token_ids=tuple(leg.rules.stop_token_ids.value),
+        seed=leg.config.seed,
+    )

@@ -1,0 +1,222 @@
+"""One leg, from the attempt's folder to the finished record."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.benchmarks.base import Benchmark, Dataset, Which
+from harness.clients.loadgen import user_conf
+from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
+from harness.clients.loadgen.launch import run_job
+from harness.engines.base import Sampling
+from harness.engines.start import EngineProcess
+from harness.errors import EngineDied, HarnessError, Interrupted, MissingError, RunBroke
+from harness.events import LegFinished, LegStarted, Observer
+from harness.ledger import ResultsStore, RunRecord, State, write_record
+from harness.ledger.hashes import hash_files
+from harness.ledger.record import DatasetEcho, EngineEcho, Warmup
+from harness.ledger.store import USER_CONF
+from harness.machine.capture import capture
+from harness.runs.identity import fingerprint, versions
+from harness.runs.leg_settings import (
+    LegSettings,
+    check_lengths,
+    deviations,
+    loadgen_settings,
+    not_submittable,
+    output_cap,
+)
+from harness.runs.plan import PlannedLeg
+from harness.runs.rates import target_qps
+from harness.runs.verdict import conclude
+from harness.runs.warmup import warm_up
+
+_PATIENCE_S = 300.0
+_HEX_BYTES_PER_TOKEN = 8  # the accuracy log writes each int32 as eight hexadecimal digits
+_SPARE_BYTES = 256 << 20  # detail and summary logs, samples.arrow, user.conf
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What the legs of one system and benchmark share while they run."""
+
+    benchmark: Benchmark
+    datasets: Mapping[Which, Dataset]
+    data_dir: Path
+    engine: EngineProcess
+    store: ResultsStore
+    command: list[str]
+    observer: Observer
+
+
+def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
+    """Runs one leg to its end and returns its record.
+
+    Raises RunBroke, EngineDied or Interrupted where it did not end as legs end; its folder then says so.
+    """
+    dataset = _dataset(leg, group)
+    check_lengths(leg, dataset.max_prompt_tokens, group.engine.info)
+    _check_disk(group.store.root, dataset.rows * output_cap(leg) if leg.leg == "accuracy" else 0)
+    sampling = group.benchmark.sampling(dataset.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
+    warmup = _warm_up(leg, group, sampling)
+    folder, record, settings = _begin(leg, group, dataset, warmup)
+    group.observer(LegStarted(leg.name, str(folder), None))
+    try:
+        job = _job(leg, group, folder, sampling, dataset.which, settings.rows)
+        outcome = run_job(job, leg.name, group.observer)
+        _raise_if_broken(outcome, folder)
+        record = conclude(leg, folder, record, outcome, settings.rows, dataset, group.benchmark)
+    except BaseException as error:
+        write_record(folder, _ended(record, folder, error))
+        raise
+    write_record(folder, record)
+    verdict = "VALID" if record.verdict and record.verdict.valid else "INVALID"
+    group.observer(LegFinished(leg.name, verdict, _headline(record)))
+    return record
+
+
+def _dataset(leg: PlannedLeg, group: Group) -> Dataset:
+    return group.datasets["performance" if leg.leg == "performance" else "accuracy"]
+
+
+def _warm_up(leg: PlannedLeg, group: Group, sampling: Sampling) -> Warmup:
+    prompts = group.benchmark.warmup_prompts(
+        leg.config.warmup.requests, like=_dataset(leg, group), seed=leg.config.seed
+    )
+    engine = group.engine.connect()
+    try:
+        return warm_up(engine, prompts, sampling, patience_s=min(_PATIENCE_S, leg.config.watchdog_s))
+    finally:
+        engine.close()
+
+
+def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> tuple[Path, RunRecord, LegSettings]:
+    """Makes the attempt's folder with its user.conf and the record of a run that is running."""
+    info = group.engine.info
+    machine = capture(info.versions)
+    hashes = {which: table.sha256 for which, table in group.datasets.items()}
+    print_ = fingerprint(leg, info, hashes, machine)
+    rate = target_qps(leg, warmup, group.store, print_)
+    settings = loadgen_settings(leg, rate, dataset.rows)
+    echo = DatasetEcho(name=dataset.name, rows=dataset.rows, sha256=dataset.sha256, stand_in=dataset.stand_in)
+    run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, leg.leg)
+    (folder / USER_CONF).write_text(settings.conf, encoding="utf-8")
+    checkpoint = info.checkpoint
+    record = RunRecord(
+        id=run_id,
+        round=leg.pack.round,
+        state=State.RUNNING,
+        test_run=leg.test_run,
+        started_at=_now(),
+        command=group.command,
+        config=leg.config.model_dump(mode="json"),
+        fingerprint=print_,
+        machine=machine,
+        engine=EngineEcho(
+            kind=info.kind,
+            versions=dict(info.versions),
+            settings=dict(info.settings),
+            checkpoint=None
+            if checkpoint is None
+            else {
+                "name": checkpoint.name,
+                "sha256": checkpoint.sha256,
+                "stand_in": checkpoint.stand_in,
+                "weight_data_type": checkpoint.weight_data_type,
+            },
+            slots=info.slots,
+            max_total_tokens=info.max_total_tokens,
+        ),
+        dataset=echo,
+        versions=dict(versions()),
+        loadgen_settings={str(s).split(" = ")[0]: s.value for s in user_conf.parse(settings.conf)},
+        rate=rate,
+        warmup=warmup,
+        not_submittable=not_submittable(leg, info, echo),
+        deviations=deviations(leg),
+    )
+    write_record(folder, record)
+    return folder, record, settings
+
+
+def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, which: Which, rows: int) -> LegJob:
+    rules = leg.scenario_rules
+    return LegJob(
+        folder=str(folder.absolute()),
+        data_dir=str(group.data_dir.absolute()),
+        round=leg.pack.round,
+        benchmark=leg.benchmark,
+        which=which,
+        rows=rows,
+        model=rules.loadgen_model.value,
+        scenario=rules.loadgen_scenario.value,
+        mode=leg.mode,
+        audit="",
+        engine_socket=str(group.engine.socket),
+        sampling=sampling,
+        min_answer_tokens=leg.rules.min_answer_tokens.value,
+        watchdog_s=leg.config.watchdog_s,
+    )
+
+
+def _raise_if_broken(outcome: Outcome, folder: Path) -> None:
+    if outcome.error is None:
+        return
+    if outcome.exit_code == Interrupted.exit_code:
+        raise Interrupted(outcome.error, where=folder)
+    kind = EngineDied if outcome.exit_code == EngineDied.exit_code else RunBroke
+    raise kind(f"the run broke: {outcome.error}", where=folder, mend="see worker.log and engine.log there")
+
+
+def _ended(record: RunRecord, folder: Path, error: BaseException) -> RunRecord:
+    """The record of a run that did not end as runs end; what the worker counted is kept."""
+    interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
+    counts, failures = None, []
+    if (folder / OUTCOME).exists():
+        outcome = Outcome.model_validate_json((folder / OUTCOME).read_bytes())
+        counts, failures = outcome.counts, outcome.failures
+    note = "interrupted" if interrupted else (error.what if isinstance(error, HarnessError) else repr(error))
+    return record.model_copy(
+        update={
+            "state": State.INTERRUPTED if interrupted else State.BROKEN,
+            "ended_at": _now(),
+            "note": note,
+            "counts": counts,
+            "failures": failures,
+            "hashes": hash_files(folder),
+        }
+    )
+
+
+def _check_disk(root: Path, accuracy_tokens: int) -> None:
+    """MissingError where the results folder's disk has no room for the logs of a leg."""
+    needed = _SPARE_BYTES + _HEX_BYTES_PER_TOKEN * accuracy_tokens
+    free = shutil.disk_usage(root).free
+    if free < needed:
+        raise MissingError(
+            f"no room for the leg's logs: {free >> 20} MiB free, up to {needed >> 20} MiB needed",
+            where=root,
+            mend="free space on this disk, or give --results_dir on another",
+        )
+
+
+def _headline(record: RunRecord) -> str:
+    verdict = record.verdict
+    rejects = [f for f in verdict.findings if f.severity == "reject"] if verdict else []
+    if rejects:
+        return f"{rejects[0].rule}: found {rejects[0].found}, expected {rejects[0].expected}"
+    if record.result is not None:
+        return f"{record.result.value:,.2f} {record.result.units}"
+    return (
+        ", ".join(f"{name} {s.correct}/{s.samples}" for name, s in record.accuracy.subsets.items())
+        if (record.accuracy)
+        else ""
+    )
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

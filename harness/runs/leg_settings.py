@@ -1,0 +1,84 @@
+"""What one leg asks of LoadGen and of the engine, and in what it departs from the round's rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.clients.loadgen import user_conf
+from harness.engines.base import EngineInfo
+from harness.errors import ConfigError
+from harness.ledger.record import DatasetEcho, Rate
+from harness.runs.plan import PlannedLeg
+
+
+@dataclass(frozen=True, slots=True)
+class LegSettings:
+    """``conf`` is the text of user.conf; ``rows`` how many rows of the data set the leg asks, once each or more."""
+
+    conf: str
+    rows: int
+
+
+def loadgen_settings(leg: PlannedLeg, rate: Rate, dataset_rows: int) -> LegSettings:
+    """The user.conf of a leg. The round's own values are LoadGen's and are not repeated, but for those it lacks."""
+    rules = leg.scenario_rules
+    scenario = rules.loadgen_scenario.value
+    chosen = leg.config.scenarios[leg.scenario]
+    values: dict[str, float] = {"target_qps": rate.target_qps}
+    rows = dataset_rows
+    least = rules.min_query_count.value if rules.min_query_count else None
+    if chosen.min_query_count is not None:
+        least = max(least or 0, chosen.min_query_count)
+    if leg.test_run:
+        short = leg.config.test_run
+        rows = min(rows, short.performance_samples if leg.leg == "performance" else short.accuracy_samples)
+        least = short.server_queries if scenario == "Server" else rows
+        values["min_duration"] = short.min_duration_ms
+        values[f"{leg.leg}_sample_count_override"] = rows
+    elif chosen.min_duration_ms is not None:
+        values["min_duration"] = chosen.min_duration_ms
+    if least is not None:
+        values["min_query_count"] = least
+    text = user_conf.write(rules.loadgen_model.value, scenario, values)
+    user_conf.parse(text)
+    return LegSettings(text, rows)
+
+
+def output_cap(leg: PlannedLeg) -> int:
+    """New tokens an answer of this leg may have: the round's number unless the configuration says another."""
+    own = leg.config.output_caps.performance if leg.leg == "performance" else leg.config.output_caps.accuracy
+    return own if own is not None else _ruled_cap(leg)
+
+
+def deviations(leg: PlannedLeg) -> list[str]:
+    """In what the leg departs from the round's rules by configuration: allowed in open, and said there."""
+    cap = output_cap(leg)
+    ruled = _ruled_cap(leg)
+    return [] if cap == ruled else [f"output cap of the {leg.leg} leg {cap} tokens (the round's: {ruled})"]
+
+
+def not_submittable(leg: PlannedLeg, engine: EngineInfo, dataset: DatasetEcho) -> list[str]:
+    """Why a run of this leg may never be filed, as far as it is known before it starts."""
+    reasons = list(engine.not_submittable)
+    if dataset.stand_in:
+        reasons.append("stand-in data set")
+    if leg.test_run:
+        reasons.append("short run (--test_run)")
+    return reasons
+
+
+def check_lengths(leg: PlannedLeg, longest_prompt: int, engine: EngineInfo) -> None:
+    """ConfigError where the longest prompt and the output cap together are more than the engine takes."""
+    cap = output_cap(leg)
+    if longest_prompt + cap > engine.max_total_tokens:
+        raise ConfigError(
+            f"the longest prompt ({longest_prompt} tokens) and the output cap ({cap}) are more than the engine takes",
+            where=f"systems/{leg.system}/{leg.benchmark}.yaml: engine",
+            expected=f"at most {engine.max_total_tokens} tokens together",
+            mend="raise engine.max_total_tokens, or lower output_caps (a stated deviation)",
+        )
+
+
+def _ruled_cap(leg: PlannedLeg) -> int:
+    caps = leg.rules.output_caps
+    return caps.performance.value if leg.leg == "performance" else caps.accuracy.value

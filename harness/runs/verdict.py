@@ -1,0 +1,166 @@
+"""What a leg that ran to its end came to: score, verdict, result. The verdict is the gate's checks, no copy of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from harness.benchmarks.base import Answer, Benchmark, Dataset
+from harness.benchmarks.base import SubsetScore as BenchmarkSubset
+from harness.clients.loadgen import user_conf
+from harness.clients.loadgen.job import Outcome
+from harness.clients.loadgen.sut import FAILED_MARKER
+from harness.gate.findings import Finding, Severity
+from harness.gate.ledger_rules import COMPARISON, COUNT, MISREAD
+from harness.gate.metric import result_metric
+from harness.gate.run import check_run
+from harness.gate.run_facts import Coverage, Expectation, RunFacts
+from harness.ledger import RunRecord, State
+from harness.ledger.hashes import hash_files
+from harness.ledger.record import AccuracyEcho, Comparison, Result, SubsetScore, Verdict, VerdictFinding
+from harness.ledger.samples import read_samples
+from harness.ledger.store import ACCURACY, ACCURACY_TXT, DETAIL, LOGS, SAMPLES, SUMMARY, USER_CONF
+from harness.logs import AccuracyLog, DetailLog, SummaryLog
+from harness.runs.compare import COUNTS, compare
+from harness.runs.plan import PlannedLeg
+
+_RATIO = 0.05
+_SLACK_NS = 20e6
+"""Ours may be off LoadGen's by so much before a reader is told: the two clocks start at different moments."""
+
+
+def conclude(
+    leg: PlannedLeg,
+    folder: Path,
+    record: RunRecord,
+    outcome: Outcome,
+    rows: int,
+    dataset: Dataset,
+    benchmark: Benchmark,
+) -> RunRecord:
+    """The finished record. ``rows`` is how many rows of the data set the leg asked.
+
+    Writes accuracy.txt for an accuracy leg. Raises LogError where LoadGen's logs cannot be read, RunBroke where the
+    accuracy log does not hold each row once.
+    """
+    logs = folder / LOGS
+    detail, summary = DetailLog.read(logs / DETAIL), SummaryLog.read(logs / SUMMARY)
+    comparisons = compare(read_samples(folder / SAMPLES), detail.values)
+    accuracy = coverage = None
+    if leg.leg == "accuracy":
+        log = AccuracyLog(logs / ACCURACY)
+        coverage = Coverage.of(log, rows)
+        accuracy = _score(folder, log, dataset, benchmark, rows)
+    facts = RunFacts(
+        leg=leg.leg,
+        scenario=leg.scenario,
+        benchmark=leg.benchmark,
+        pack=leg.pack,
+        expectation=_expectation(leg, rows),
+        detail=detail,
+        summary=summary,
+        counts=outcome.counts,
+        coverage=coverage,
+        label=f"{LOGS}/{DETAIL}",
+    )
+    findings = [*check_run(facts), *_disagreements(comparisons), *_misread(folder, detail)]
+    marks = [*record.not_submittable, *(["failed samples"] if outcome.counts.failed else [])]
+    return record.model_copy(
+        update={
+            "state": State.FINISHED,
+            "ended_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "counts": outcome.counts,
+            "failures": outcome.failures,
+            "hashes": hash_files(folder),
+            "verdict": _verdict(findings, detail),
+            "result": _result(leg, detail),
+            "accuracy": accuracy,
+            "comparisons": comparisons,
+            "not_submittable": marks,
+        }
+    )
+
+
+def _expectation(leg: PlannedLeg, rows: int) -> Expectation:
+    """The round's demands; a short run is judged by what it was shortened to, and is marked for being short."""
+    whole = Expectation.of_round(leg.pack, leg.benchmark, leg.scenario, leg.leg)
+    if not leg.test_run:
+        return whole
+    return dataclasses.replace(
+        whole,
+        dataset_rows=rows,
+        min_duration_ms=leg.config.test_run.min_duration_ms,
+        min_query_count=min(rows, whole.min_query_count) if whole.min_query_count else None,
+    )
+
+
+def _verdict(findings: list[Finding], detail: DetailLog) -> Verdict:
+    return Verdict(
+        valid=all(finding.severity is not Severity.REJECT for finding in findings),
+        loadgen=detail.validity,
+        findings=[
+            VerdictFinding(**(dataclasses.asdict(finding) | {"severity": finding.severity.value}))
+            for finding in findings
+        ],
+    )
+
+
+def _result(leg: PlannedLeg, detail: DetailLog) -> Result | None:
+    if leg.leg != "performance":
+        return None
+    metric = result_metric(detail, leg.scenario_rules)
+    return Result(key=metric.key, value=metric.value, units=metric.units)
+
+
+def _disagreements(comparisons: list[Comparison]) -> Iterator[Finding]:
+    for pair in comparisons:
+        off = abs(pair.harness - pair.loadgen)
+        found, expected = f"{pair.figure} {pair.harness:.6g}", f"LoadGen's {pair.loadgen:.6g}"
+        if pair.figure in COUNTS:
+            if off:
+                yield COUNT.broken(SAMPLES, found, expected)
+        elif off > _RATIO * pair.loadgen and not (pair.figure.endswith("_ns") and off < _SLACK_NS):
+            yield COMPARISON.broken(SAMPLES, found, expected)
+
+
+def _misread(folder: Path, detail: DetailLog) -> Iterator[Finding]:
+    settings = user_conf.parse((folder / USER_CONF).read_text(encoding="utf-8"))
+    for sentence in user_conf.misread(settings, detail.values):
+        yield MISREAD.broken(USER_CONF, sentence)
+
+
+def _score(folder: Path, log: AccuracyLog, dataset: Dataset, benchmark: Benchmark, rows: int) -> AccuracyEcho:
+    """Scores the accuracy log, writes accuracy.txt, and keeps the counts."""
+    failed: set[int] = set()
+    score = benchmark.score(_answers(log, failed), dataset.head(rows), failed=failed, where=log.path)
+    (folder / ACCURACY_TXT).write_text(benchmark.accuracy_text(score), encoding="utf-8")
+    return AccuracyEcho(
+        key=score.key,
+        value=score.value,
+        subsets={subset.name: _echo(subset) for subset in score.subsets},
+        evaluator=score.evaluator,
+    )
+
+
+def _answers(log: AccuracyLog, failed: set[int]) -> Iterator[Answer]:
+    """The log's answers; rows that hold the marker of a failed sample are added to ``failed`` as they pass."""
+    for entry in log:
+        tokens = entry.tokens
+        if np.array_equal(tokens, FAILED_MARKER):
+            failed.add(entry.sample)
+        yield entry.sample, tokens
+
+
+def _echo(subset: BenchmarkSubset) -> SubsetScore:
+    return SubsetScore(
+        samples=subset.samples,
+        correct=subset.correct,
+        wrong=subset.wrong,
+        failed=subset.failed,
+        unscored=subset.unscored,
+        mean_output_tokens=subset.mean_output_tokens,
+    )
