@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
 from rich import box
+from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from harness.ledger import RunRecord, State
@@ -14,24 +17,27 @@ _COLOURS = {"VALID": "green", "INVALID": "red", "broken": "red", "interrupted": 
 UNVERIFIED = "Figures not verified by MLCommons Association."
 
 
-def runs_table(root: Path, records: Iterable[RunRecord]) -> Table:
-    """One line a run: what it is, verdict, result, duration of the configuration's marks, folder below ``root``."""
-    table = Table(box=box.SIMPLE_HEAD, caption=f"below {root}\n{UNVERIFIED}", caption_justify="left")
-    for column in ("benchmark", "scenario", "leg", "verdict", "result", "submittable", "folder"):
-        table.add_column(column, overflow="fold")
-    for record in records:
-        word = verdict_word(record)
-        run_id = record.id
-        table.add_row(
-            run_id.benchmark,
-            run_id.scenario,
-            run_id.leg,
-            f"[{_COLOURS.get(word, 'white')}]{word}[/]",
-            result_text(record),
-            "no: " + ", ".join(record.not_submittable) if record.not_submittable else "yes",
-            f"{run_id.system}/{run_id.benchmark}/{run_id.scenario}/{run_id.leg}/attempt_{run_id.attempt:02d}",
-        )
-    return table
+def runs_table(root: Path, records: Iterable[RunRecord]) -> Group:
+    """A table for each system and benchmark, one line a run; then why runs are not submittable, and where they lie."""
+    parts: list[RenderableType] = []
+    reasons: dict[str, int] = {}
+    ordered = sorted(records, key=lambda record: str(record.id))
+    for (system, benchmark), members in itertools.groupby(ordered, key=lambda r: (r.id.system, r.id.benchmark)):
+        table = Table(box=box.SIMPLE_HEAD, title=f"{benchmark} on {system}", title_justify="left")
+        for column in ("scenario", "leg", "attempt", "verdict", "result"):
+            table.add_column(column, justify="right" if column == "attempt" else "left")
+        for record in members:
+            word = verdict_word(record)
+            run_id = record.id
+            coloured = f"[{_COLOURS.get(word, 'white')}]{word}[/]"
+            table.add_row(run_id.scenario, run_id.leg, str(run_id.attempt), coloured, result_text(record))
+            for reason in record.not_submittable:
+                reasons[reason] = reasons.get(reason, 0) + 1
+        parts.append(table)
+    parts += [f"not submittable ({count} runs): {escape(reason)}" for reason, count in reasons.items()]
+    parts.append(escape(f"runs: {root}/<system>/<benchmark>/<scenario>/<leg>/attempt_<nn>/"))
+    parts.append(UNVERIFIED)
+    return Group(*parts)
 
 
 def verdict_word(record: RunRecord) -> str:
