@@ -59,6 +59,9 @@ class Host:
         except Exception as error:
             self._tell_last_words(error)
             raise
+        finally:
+            if self._client is not None:
+                self._client.close()
 
     def _turn(self) -> bool:
         """Waits for the core or a descriptor and does what is due; False at the end."""

@@ -83,10 +83,12 @@ def _build_torch(settings: Mapping[str, Any]) -> EngineCore:
         from harness.engines.torch_cpu import TorchCore, TorchSettings
     except ModuleNotFoundError as error:
         raise MissingError(f"the torch engine needs the package {error.name}", mend="pip install '.[torch]'") from error
-    known = [each.name for each in fields(TorchSettings)]
-    for name in settings:
+    known = {each.name: each.default for each in fields(TorchSettings)}
+    for name, value in settings.items():
         if name not in known:
             raise UnknownName("setting of the torch engine", name, known)
+        if isinstance(known[name], (int, str)) and type(value) is not type(known[name]):
+            raise ConfigError(f"the torch engine's {name} is {value!r}", expected=f"a value such as {known[name]!r}")
     if not isinstance(settings.get("checkpoint"), str):
         raise ConfigError("the torch engine needs a checkpoint", expected="checkpoint: the path of a folder")
     return TorchCore(TorchSettings(**dict(settings) | {"checkpoint": Path(settings["checkpoint"])}))

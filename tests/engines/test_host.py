@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.engines import wire
+from harness.engines.base import Answers, EngineCore, Event
+from harness.engines.host import Host
+from harness.engines.remote import RemoteEngine
+from harness.engines.scripted import ScriptedCore
+from harness.engines.scripted_settings import Faults, ScriptedSettings, ServiceTime
+from harness.errors import EngineDied
+from tests.engines.test_scripted import answers_of, requests, workload
+
+
+class WatchedCore(ScriptedCore):
+    """Counts what it answered, and breaks when it is told to."""
+
+    answered = 0
+    breaks: Exception | None = None
+
+    def step(self) -> list[Event]:
+        if self.breaks is not None:
+            raise self.breaks
+        events = super().step()
+        self.answered += sum(len(event) for event in events if isinstance(event, Answers))
+        return events
+
+
+@contextmanager
+def hosted(core: EngineCore, folder: Path) -> Iterator[Path]:
+    """Serves the core from a thread; what the host raises comes out at the end."""
+    path = folder / "socket"
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen(1)
+    their_end, our_end = os.pipe()
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            Host(core, listener, their_end).serve()
+        except RuntimeError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield path
+    finally:
+        os.close(our_end)
+        thread.join(20)
+        os.close(their_end)
+        listener.close()
+        assert not thread.is_alive()
+    if raised:
+        raise raised[0]
+
+
+def collect(engine: RemoteEngine, enough: Callable[[dict[int, list[int]]], bool]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    deadline = time.monotonic() + 30
+    while not enough(found):
+        assert time.monotonic() < deadline
+        found |= answers_of(engine.poll(1))
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("host")
+
+
+def test_serves_answers(folder: Path) -> None:
+    with hosted(ScriptedCore(ScriptedSettings()), folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(requests([5, 6]))
+        assert collect(engine, lambda found: len(found) == 2) == {100: [5, 6], 101: [6, 7]}
+        engine.close()
+
+
+def test_the_next_client_finds_it_clean(folder: Path) -> None:
+    core = ScriptedCore(ScriptedSettings(slots=1, faults={"*": Faults(hang=frozenset({0}))}))
+    with hosted(core, folder) as path:
+        first = RemoteEngine(path)
+        first.submit(requests([0, 1]))
+        first.ping(10)  # the engine has the requests
+        first.close()
+        second = RemoteEngine(path)
+        second.submit(requests([7], first_number=900))
+        assert collect(second, lambda found: len(found) == 1) == {900: [7, 8]}
+        second.close()
+
+
+def test_a_client_that_never_reads_does_not_stop_the_core(folder: Path) -> None:
+    core = WatchedCore(ScriptedSettings(length=1_000))
+    n = 5_000  # 20 MB of answers
+    with hosted(core, folder) as path:
+        engine = RemoteEngine(path)
+        for first in range(0, n, 10):
+            engine.submit(requests([1] * 10, workload(cap=1_000), first))
+            engine._flush()
+        deadline = time.monotonic() + 20
+        while core.answered < n and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert core.answered == n
+        found = collect(engine, lambda found: len(found) == n)
+        assert all(answer == list(range(1, 1_001)) for answer in found.values())
+        engine.close()
+
+
+def test_a_client_that_talks_nonsense_is_dropped_and_the_next_one_served(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with hosted(ScriptedCore(ScriptedSettings()), folder) as path:
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.connect(str(path))
+            stranger.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            stranger.settimeout(10)
+            while stranger.recv(4096):
+                pass
+        engine = RemoteEngine(path)
+        engine.submit(requests([5]))
+        assert collect(engine, bool) == {100: [5, 6]}
+        engine.close()
+    assert "a client is dropped" in capsys.readouterr().err
+
+
+def test_a_client_cannot_say_what_engines_say(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with hosted(ScriptedCore(ScriptedSettings()), folder) as path, socket.socket(socket.AF_UNIX) as stranger:
+        stranger.connect(str(path))
+        stranger.sendall(wire.json_frame(wire.Kind.FATAL, 0, {"message": "x"}))
+        stranger.settimeout(10)
+        while stranger.recv(4096):
+            pass
+    assert "does not say FATAL" in capsys.readouterr().err
+
+
+def test_a_core_that_breaks_is_told_and_raised(folder: Path) -> None:
+    core = WatchedCore(ScriptedSettings())
+    core.breaks = RuntimeError("out of slots")
+    with pytest.raises(RuntimeError, match="out of slots"), hosted(core, folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(requests([1]))
+        with pytest.raises(EngineDied, match="RuntimeError: out of slots"):
+            engine.poll(10)
+        with pytest.raises(EngineDied, match="out of slots"):
+            engine.poll(10)
+        engine.close()
+
+
+def test_timed_answers_come_in_time(folder: Path) -> None:
+    with hosted(ScriptedCore(ScriptedSettings(first_token=ServiceTime(0.02))), folder) as path:
+        engine = RemoteEngine(path)
+        start = time.monotonic_ns()
+        engine.submit(requests([1]))
+        events: list[Event] = []
+        while not answers_of(events):
+            events += engine.poll(5)
+        (answer,) = (event for event in events if isinstance(event, Answers))
+        assert answer.first_ns[0] - start >= 20_000_000
+        assert answer.done_ns[0] <= time.monotonic_ns()
+        engine.close()

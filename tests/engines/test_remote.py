@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.engines import wire
+from harness.engines.base import Answers, EngineInfo, PromptTable, Requests, TokenEvents
+from harness.engines.remote import RemoteEngine
+from harness.engines.scripted import ScriptedCore
+from harness.engines.scripted_settings import Faults, ScriptedSettings
+from harness.errors import EngineDied
+from tests.engines.test_host import collect, hosted
+from tests.engines.test_scripted import answers_of, requests, workload
+
+INFO = EngineInfo("scripted", 10, 20, 3, None, {}, {})
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("remote")
+
+
+class Puppet:
+    """The other end of a RemoteEngine, in the test's hands."""
+
+    def __init__(self, folder: Path, *, hello: bytes | None = None) -> None:
+        self.path = folder / "socket"
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(self.path))
+        self.listener.listen(1)
+        self.hello = wire.info_frame(INFO) if hello is None else hello
+
+    def __enter__(self) -> Puppet:
+        self.accepted = threading.Thread(target=self.accept)
+        self.accepted.start()
+        return self
+
+    def accept(self) -> None:
+        self.connection, _ = self.listener.accept()
+        self.connection.settimeout(10)
+        self.connection.sendall(self.hello)
+
+    def connect(self, **options: object) -> RemoteEngine:
+        engine = RemoteEngine(self.path, timeout_s=10, **options)  # type: ignore[arg-type]
+        self.accepted.join(10)
+        return engine
+
+    def __exit__(self, *_: object) -> None:
+        self.accepted.join(10)
+        self.connection.close()
+        self.listener.close()
+
+
+def test_info_is_what_the_engine_said(folder: Path) -> None:
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        assert engine.info() == INFO
+        engine.close()
+        engine.close()
+
+
+def test_nobody_listens(folder: Path) -> None:
+    with pytest.raises(EngineDied, match="no engine listens"):
+        RemoteEngine(folder / "socket")
+
+
+def test_an_engine_that_says_nothing(folder: Path) -> None:
+    with Puppet(folder, hello=b"") as puppet, pytest.raises(EngineDied, match="one at a time"):
+        RemoteEngine(puppet.path, timeout_s=0.1)
+
+
+def test_an_engine_that_is_no_engine(folder: Path) -> None:
+    puppet = Puppet(folder, hello=b"220 mail.example.org ESMTP\r\n")
+    with puppet, pytest.raises(EngineDied, match="not frames of this protocol"):
+        puppet.connect()
+
+
+def test_submit_does_not_wait_for_an_engine_that_does_not_read(folder: Path) -> None:
+    table = PromptTable.from_lists([list(range(1_000))])
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        start = time.monotonic()
+        n = 1_000_000  # 4 GB of prompts, were they all encoded
+        engine.submit(Requests(workload(), range(n), [0] * n, table, [0] * n))
+        for i in range(5_000):
+            engine.submit(Requests(workload(), [n + i], [0], table, [0]))
+        for _ in range(20):
+            assert engine.poll(0.001) == []
+        assert time.monotonic() - start < 10
+        engine.close()
+
+
+def test_what_waited_is_sent_in_order(folder: Path) -> None:
+    """More than a socket holds, then single requests; the engine answers each with its row."""
+    n = 30_000
+    table = PromptTable.from_lists([list(range(200))])
+    work = workload(TokenEvents.NONE)
+    with hosted(ScriptedCore(ScriptedSettings(length=1)), folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(Requests(work, range(n), range(n), table, [0] * n))
+        for i in range(n, n + 100):
+            engine.submit(Requests(work, [i], [i], table, [0]))
+        found = collect(engine, lambda found: len(found) == n + 100)
+        assert list(found) == list(range(n + 100))
+        assert all(answer == [number] for number, answer in found.items())
+        engine.close()
+
+
+def test_two_threads(folder: Path) -> None:
+    n = 3_000
+    with hosted(ScriptedCore(ScriptedSettings()), folder) as path:
+        engine = RemoteEngine(path)
+        found: dict[int, list[int]] = {}
+
+        def complete() -> None:
+            while len(found) < n:
+                found.update(answers_of(engine.poll(10)))
+
+        thread = threading.Thread(target=complete)
+        thread.start()
+        work = [workload(cap=1), workload(cap=2)]
+        for i in range(n):
+            engine.submit(requests([i], work[i % 2], i))
+        thread.join(30)
+        assert found == {i: [i, i + 1][: 1 + i % 2] for i in range(n)}
+        engine.close()
+
+
+def test_the_engine_goes_away(folder: Path) -> None:
+    log = folder / "engine.log"
+    log.write_text("loading\nCUDA error: the device fell off\n", encoding="utf-8")
+    with Puppet(folder) as puppet:
+        engine = puppet.connect(log=log)
+        engine.submit(requests([1]))
+        puppet.connection.close()
+        with pytest.raises(EngineDied) as caught:
+            engine.poll(10)
+        assert "the scripted engine went away" in str(caught.value)
+        assert "the device fell off" in str(caught.value)
+        assert str(log) in str(caught.value)
+        engine.submit(requests([2]))
+        with pytest.raises(EngineDied):
+            engine.poll(10)
+        engine.close()
+
+
+def test_what_came_before_the_end_is_told_first(folder: Path) -> None:
+    (events,) = [ScriptedCore(ScriptedSettings())]
+    events.submit(requests([1], workload(TokenEvents.NONE)))
+    answer = b"".join(frame for event in events.step() for frame in wire.event_frames(event))
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        puppet.connection.sendall(answer + wire.json_frame(wire.Kind.FATAL, 0, {"message": "no memory"}))
+        puppet.connection.close()
+        assert answers_of(engine.poll(10)) == {100: [1, 2]}
+        with pytest.raises(EngineDied, match="no memory"):
+            engine.poll(10)
+        engine.close()
+
+
+def test_garbage_in_mid_run(folder: Path) -> None:
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        puppet.connection.sendall(b"Segmentation fault")
+        with pytest.raises(EngineDied, match="not frames"):
+            engine.poll(10)
+        engine.close()
+
+
+def test_wake(folder: Path) -> None:
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        threading.Timer(0.05, engine.wake).start()
+        start = time.monotonic()
+        assert engine.poll(60) == []
+        assert time.monotonic() - start < 30
+        engine.close()
+
+
+def test_poll_ends_in_time(folder: Path) -> None:
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        start = time.monotonic()
+        assert engine.poll(0.05) == []
+        assert 0.05 <= time.monotonic() - start < 10
+        engine.close()
+
+
+def test_ping(folder: Path) -> None:
+    with hosted(ScriptedCore(ScriptedSettings()), folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(requests([3]))
+        assert 0 < engine.ping(10) < 10
+        assert collect(engine, bool) == {100: [3, 4]}
+        engine.close()
+
+
+def test_ping_of_an_engine_that_hangs(folder: Path) -> None:
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        with pytest.raises(EngineDied, match="does not answer"):
+            engine.ping(0.05)
+        engine.close()
+
+
+def test_cancel_forgets_what_was_asked_and_what_was_answered(folder: Path) -> None:
+    core = ScriptedCore(ScriptedSettings(slots=1, faults={"*": Faults(hang=frozenset({9}))}))
+    with hosted(core, folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(requests([1, 9, 2]))
+        engine.ping(10)
+        engine.cancel()
+        engine.submit(requests([5], first_number=700))
+        events = engine.poll(10)
+        while not answers_of(events):
+            events += engine.poll(10)
+        assert answers_of(events) == {700: [5, 6]}
+        assert sum(isinstance(event, Answers) for event in events) == 1
+        engine.close()
+
+
+def test_cancel_while_much_waits(folder: Path) -> None:
+    table = PromptTable.from_lists([list(range(1_000))])
+    n = 20_000
+    with hosted(ScriptedCore(ScriptedSettings()), folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(Requests(workload(), range(n), [0] * n, table, [0] * n))
+        engine.poll(0.01)
+        engine.cancel()
+        engine.submit(requests([5], first_number=n))
+        assert collect(engine, bool) == {n: [5, 6]}
+        engine.close()

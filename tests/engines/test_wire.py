@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.engines import wire
+from harness.engines.base import (
+    Answers,
+    Checkpoint,
+    EngineInfo,
+    Event,
+    Failure,
+    PromptTable,
+    Requests,
+    Sampling,
+    TokenEvents,
+    Tokens,
+    Workload,
+)
+from harness.engines.wire import Decoder, Kind, WireError
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+IDS = st.lists(st.integers(0, 2**31 - 1), max_size=9)
+WORKLOADS = st.builds(
+    Workload,
+    st.text(max_size=9),
+    st.builds(
+        Sampling,
+        temperature=st.floats(0, 2),
+        top_p=st.floats(0.01, 1),
+        top_k=st.integers(0, 99),
+        max_new_tokens=st.integers(1, 99),
+        stop_token_ids=st.lists(st.integers(0, 99)).map(tuple),
+        seed=st.integers(0, 2**63),
+    ),
+    st.sampled_from(TokenEvents),
+)
+WORKLOAD = Workload("perf", Sampling(1.0, 1.0, 0, 8, (5,), 0), TokenEvents.FIRST)
+
+
+@st.composite
+def some_answers(draw: st.DrawFn) -> Answers:
+    answers = draw(st.lists(IDS, min_size=1, max_size=4))
+    ends = np.cumsum([len(ids) for ids in answers]).tolist()
+    n = len(answers)
+    numbers, first, done, finish = (draw(st.lists(INT64, min_size=n, max_size=n)) for _ in range(4))
+    return Answers(numbers, np.array([i for ids in answers for i in ids], np.int32), ends, first, done, finish)
+
+
+@st.composite
+def some_tokens(draw: st.DrawFn) -> Tokens:
+    told = draw(st.lists(st.tuples(INT64, INT64, st.integers(0, 2**31 - 1)), min_size=1, max_size=4))
+    numbers, positions, ids = zip(*told, strict=True)
+    return Tokens(numbers, positions, np.array(ids, np.int32), draw(INT64))
+
+
+FAILURES = st.builds(Failure, INT64, st.text(max_size=9), st.text(max_size=9))
+EVENTS = st.lists(some_answers() | some_tokens() | FAILURES, max_size=5)
+
+
+def plain(event: Event) -> object:
+    if isinstance(event, Answers):
+        columns = (event.numbers, event.ends, event.first_ns, event.done_ns, event.finish, event.tokens.tolist())
+        return tuple(list(column) for column in columns)
+    if isinstance(event, Tokens):
+        return (list(event.numbers), list(event.positions), event.tokens.tolist(), event.at_ns)
+    return event
+
+
+def decoded(data: bytes) -> list[wire.Frame]:
+    return Decoder().feed(data)
+
+
+class TestDecoder:
+    @given(EVENTS, st.data())
+    def test_any_cut_gives_the_same_events(self, events: list[Event], data: st.DataObject) -> None:
+        stream = b"".join(frame for event in events for frame in wire.event_frames(event))
+        cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=12).map(sorted))
+        decoder = Decoder()
+        frames = []
+        for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+            frames += decoder.feed(memoryview(stream)[start:end])
+        told = [plain(event) for frame in frames for event in wire.read_event(frame)]
+        assert told == [plain(event) for event in events]
+
+    def test_one_byte_at_a_time(self) -> None:
+        stream = wire.json_frame(Kind.FATAL, 0, {"message": "x"}) + wire.signal_frame(Kind.PING, 7)
+        decoder = Decoder()
+        frames = [frame for byte in stream for frame in decoder.feed(bytes([byte]))]
+        assert [(frame.kind, frame.n) for frame in frames] == [(Kind.FATAL, 0), (Kind.PING, 7)]
+
+    @settings(max_examples=300)
+    @given(st.binary(max_size=200))
+    def test_garbage_is_an_error_or_no_frame_and_nothing_else(self, data: bytes) -> None:
+        try:
+            frames = decoded(data)
+        except WireError:
+            return
+        assert frames == [] or data[:2] == struct.pack("<H", wire.MAGIC)
+
+    @settings(max_examples=300)
+    @given(st.sampled_from(Kind), st.integers(0, 2**32 - 1) | st.integers(0, 3), st.binary(max_size=120))
+    def test_a_payload_that_is_wrong_is_told(self, kind: Kind, n: int, payload: bytes) -> None:
+        (frame,) = decoded(wire.HEADER.pack(wire.MAGIC, kind, n, len(payload)) + payload)
+        readers = (
+            lambda: wire.read_requests(frame, {0: WORKLOAD}),
+            lambda: wire.read_event(frame),
+            lambda: wire.read_workload(frame),
+            lambda: wire.read_info(frame),
+            lambda: wire.read_fatal(frame),
+        )
+        for read in readers:
+            try:
+                read()
+            except WireError as error:
+                assert str(error)
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            b"GET / HTTP/1.1\r\n\r\n",
+            wire.HEADER.pack(wire.MAGIC, 99, 0, 0),
+            wire.HEADER.pack(wire.MAGIC, 0, 0, 0),
+            wire.HEADER.pack(wire.MAGIC, Kind.PING, 0, wire.MAX_PAYLOAD + 1),
+        ],
+    )
+    def test_what_cannot_be_a_frame_is_told_before_its_payload_comes(self, header: bytes) -> None:
+        decoder = Decoder()
+        assert decoder.feed(header[:5]) == []
+        with pytest.raises(WireError):
+            decoder.feed(header[5:])
+
+    def test_arrays_can_be_written_to(self) -> None:
+        frames = wire.requests_frames(0, a_million_rows(1))
+        tokens = wire.read_requests(decoded(next(frames))[0], {0: WORKLOAD}).prompts.flat
+        tokens[0] = 3
+        assert tokens[0] == 3
+
+
+def a_million_rows(n: int = 1_000_000) -> Requests:
+    table = PromptTable.from_lists([[1, 2, 3], [], [9] * 50])
+    rows = [i % 3 for i in range(n)]
+    return Requests(WORKLOAD, range(n), rows, table, rows)
+
+
+class TestRequests:
+    @given(st.lists(IDS, min_size=1, max_size=6), st.data())
+    def test_there_and_back(self, prompts: list[list[int]], data: st.DataObject) -> None:
+        prompt_rows = data.draw(st.lists(st.integers(0, len(prompts) - 1), min_size=1, max_size=9))
+        n = len(prompt_rows)
+        numbers, rows = (data.draw(st.lists(INT64, min_size=n, max_size=n)) for _ in range(2))
+        requests = Requests(WORKLOAD, numbers, rows, PromptTable.from_lists(prompts), prompt_rows)
+        (frame,) = (frame for data in wire.requests_frames(3, requests) for frame in decoded(data))
+        found = wire.read_requests(frame, {3: WORKLOAD})
+        assert (list(found.numbers), list(found.rows)) == (numbers, rows)
+        assert [found.prompt(i).tolist() for i in range(n)] == [prompts[row] for row in prompt_rows]
+        assert found.workload is WORKLOAD
+
+    def test_numpy_columns(self) -> None:
+        rows = np.array([2, 0], np.int32)
+        requests = Requests(WORKLOAD, np.array([7, 8]), rows, PromptTable.from_lists([[1], [2], [3, 4]]), rows)
+        (frame,) = decoded(wire.requests_frame(0, requests, 0, 2))
+        found = wire.read_requests(frame, {0: WORKLOAD})
+        assert (found.numbers, found.rows) == ([7, 8], [2, 0])
+        assert found.prompt(0).tolist() == [3, 4]
+
+    def test_frames_are_made_as_they_are_asked_for_and_small(self) -> None:
+        frames = wire.requests_frames(0, a_million_rows())
+        assert isinstance(frames, Iterator)
+        first = wire.read_requests(decoded(next(frames))[0], {0: WORKLOAD})
+        second_bytes = next(frames)
+        second = wire.read_requests(decoded(second_bytes)[0], {0: WORKLOAD})
+        assert second.numbers[0] == first.numbers[-1] + 1
+        assert 0.9 * wire.CHUNK_BYTES < len(second_bytes) < 1.1 * wire.CHUNK_BYTES
+
+    def test_all_of_a_long_query_come_once(self) -> None:
+        requests = a_million_rows(200_000)
+        told = [
+            number
+            for data in wire.requests_frames(0, requests)
+            for number in wire.read_requests(decoded(data)[0], {0: WORKLOAD}).numbers
+        ]
+        assert told == list(range(200_000))
+
+    def test_a_prompt_larger_than_a_chunk_has_a_frame_to_itself(self) -> None:
+        long = wire.CHUNK_BYTES
+        table = PromptTable(np.zeros(long, np.int32), np.zeros(3, np.int64), np.array([2, long, 2]))
+        requests = Requests(WORKLOAD, [1, 2, 3], [0, 1, 2], table, [0, 1, 2])
+        assert [decoded(data)[0].n for data in wire.requests_frames(0, requests)] == [1, 1, 1]
+
+    def test_an_unknown_workload_is_told(self) -> None:
+        (frame,) = decoded(wire.requests_frame(4, a_million_rows(1), 0, 1))
+        with pytest.raises(WireError, match="workload 4"):
+            wire.read_requests(frame, {3: WORKLOAD})
+
+
+def test_a_large_answers_becomes_several_frames() -> None:
+    n = 100_000
+    tokens = np.arange(2 * n, dtype=np.int32)
+    event = Answers(range(n), tokens, range(2, 2 * n + 1, 2), [1] * n, [2] * n, [0] * n)
+    frames = list(wire.event_frames(event))
+    assert len(frames) > 3
+    assert max(map(len, frames)) < 1.1 * wire.CHUNK_BYTES
+    numbers, answers = [], []
+    for data in frames:
+        (part,) = wire.read_event(decoded(data)[0])
+        assert isinstance(part, Answers)
+        numbers += part.numbers
+        starts = [0, *part.ends]
+        answers += [part.tokens[start:end].tolist() for start, end in zip(starts, part.ends, strict=False)]
+    assert numbers == list(range(n))
+    assert answers == tokens.reshape(-1, 2).tolist()
+
+
+def test_many_tokens_become_several_frames() -> None:
+    n = 120_000
+    event = Tokens(range(n), [0] * n, np.arange(n, dtype=np.int32), 5)
+    parts = [part for data in wire.event_frames(event) for part in wire.read_event(decoded(data)[0])]
+    assert len(parts) > 1
+    assert [t for part in parts if isinstance(part, Tokens) for t in part.tokens.tolist()] == list(range(n))
+
+
+@given(WORKLOADS)
+def test_workload(workload: Workload) -> None:
+    (frame,) = decoded(wire.workload_frame(3, workload))
+    assert (frame.n, wire.read_workload(frame)) == (3, workload)
+
+
+@pytest.mark.parametrize("checkpoint", [None, Checkpoint("tiny", "ab", True, "float32")])
+def test_info(checkpoint: Checkpoint | None) -> None:
+    info = EngineInfo("torch", 10, 20, 3, checkpoint, {"torch": "2"}, {"threads": 1}, ("stand-in",), ("0", "1"))
+    assert wire.read_info(decoded(wire.info_frame(info))[0]) == info
+
+
+def test_fatal() -> None:
+    (frame,) = decoded(wire.json_frame(Kind.FATAL, 0, json.loads('{"message": "no memory"}')))
+    assert wire.read_fatal(frame) == "no memory"
