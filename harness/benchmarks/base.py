@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -61,6 +61,11 @@ class Dataset:
         """How many samples there are."""
         return len(self.prompts)
 
+    def head(self, rows: int) -> Dataset:
+        """The first rows alone, for short runs; the files and their hash stay those of the whole."""
+        prompts = PromptTable(self.prompts.flat, self.prompts.starts[:rows], self.prompts.lengths[:rows])
+        return replace(self, prompts=prompts, subsets=self.subsets[:rows], ground_truth=self.ground_truth[:rows])
+
     @property
     def max_prompt_tokens(self) -> int:
         """Tokens of the longest prompt; 0 where there is no row."""
@@ -71,6 +76,20 @@ class Dataset:
         """One hash for the files the table was read from: over the lines ``<sha256>  <name>`` in order of name."""
         lines = sorted(f"{file.sha256}  {file.path.name}\n" for file in self.files)
         return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of a request for a stand-in data set.
+
+    ``rows`` by table, ``sha256`` by file below ``folder``; ``made`` is False where an equal one was there already.
+    """
+
+    folder: Path
+    seed: int
+    rows: Mapping[str, int]
+    sha256: Mapping[str, str]
+    made: bool
 
 
 def file_sha256(path: Path) -> str:
@@ -122,10 +141,23 @@ class SubsetScore:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What an accuracy log came to, subset by subset. ``stand_in`` is that of the data set it was scored against."""
+    """What an accuracy log came to. ``key`` is the metric's name in accuracy.txt, ``value`` the metric.
 
+    There is a value only where every row was answered and graded: no number stands for a part of the whole.
+    ``stand_in`` is that of the data set it was scored against, ``evaluator`` says who scored.
+    """
+
+    key: str
+    value: float | None
     subsets: tuple[SubsetScore, ...]
+    evaluator: str
     stand_in: bool
+
+    def __post_init__(self) -> None:
+        if self.value is not None and not self.complete:
+            raise ValueError(
+                f"a {self.key} of {self.value} with {self.failed} failed and {self.unscored} unscored rows"
+            )
 
     @property
     def samples(self) -> int:
@@ -144,7 +176,7 @@ class Score:
 
     @property
     def complete(self) -> bool:
-        """Whether every row was answered and graded, so that one number may stand for the whole."""
+        """Whether every row was answered and graded."""
         return self.samples > 0 and not self.failed and not self.unscored
 
 
@@ -211,23 +243,42 @@ class Benchmark(Protocol):
     def dataset(self, data_dir: Path, which: Which) -> Dataset:
         """One table of the data set under ``data_dir/<name>``, checked against the rules. Raises DatasetError."""
 
+    def make_dataset(self, data_dir: Path, *, seed: int) -> Made:
+        """Makes a stand-in for the data set under ``data_dir/<name>``: the rules' counts, the same for the same seed.
+
+        ConfigError where the folder holds anything but a stand-in; MissingError without the tokenizer or disk space.
+        """
+
     def sampling(self, which: Which, *, seed: int, max_new_tokens: int | None = None) -> Sampling:
         """How the legs on a table sample; ``max_new_tokens`` in place of the rules' cap is a deviation to state."""
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text. Raises MissingError where the tokenizer is not to be had."""
 
-    def warmup_prompts(self, n: int, *, seed: int) -> PromptTable:
-        """n prompts like the data set's that are not in it."""
+    def warmup_prompts(self, n: int, *, like: Dataset, seed: int) -> PromptTable:
+        """n prompts with lengths drawn from a data set's, none of them in it."""
 
-    def canaries(self) -> tuple[Canary, ...]:
-        """What is asked of an engine before a leg. Raises MissingError where the tokenizer is not to be had."""
+    def canaries(self, *, stand_in_checkpoint: bool) -> tuple[Canary, ...]:
+        """What is asked of an engine before a leg; less is expected of a checkpoint that has learnt nothing.
 
-    def score(self, answers: Iterable[Answer], dataset: Dataset, *, failed: Collection[int] = ()) -> Score:
-        """Grades an accuracy log: every row exactly once, ``failed`` rows whatever they hold. Raises RunBroke."""
+        Raises MissingError where the tokenizer is not to be had.
+        """
+
+    def score(
+        self, answers: Iterable[Answer], dataset: Dataset, *, failed: Collection[int] = (), where: object = None
+    ) -> Score:
+        """Grades an accuracy log: every row exactly once, ``failed`` ones failed whatever was logged for them.
+
+        ``where`` names the log in errors. Raises RunBroke for rows that are missing, doubled or not of the data set.
+        """
 
     def accuracy_text(self, score: Score) -> str:
         """What accuracy.txt says of a score, each line ended."""
 
-    def scripted_answers(self, dataset: Dataset, shares: Mapping[str, float], *, seed: int) -> ScriptedAnswers:
-        """Well-formed answers of which the stated share of each subset is right, to the row."""
+    def scripted_answers(
+        self, dataset: Dataset, shares: Mapping[str, float], *, seed: int, answer_tokens: int
+    ) -> ScriptedAnswers:
+        """Well-formed answers of which the stated share of each subset is right, to the row.
+
+        Rows that no share speaks of get ``answer_tokens`` tokens of text. Raises UnknownName for a share of no subset.
+        """

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.benchmarks.base import Which, file_sha256
+from harness.benchmarks.base import Made, Which, file_sha256
 from harness.benchmarks.gpt_oss_120b import files, questions
 from harness.benchmarks.gpt_oss_120b.prompts import Effort, render
 from harness.benchmarks.gpt_oss_120b.questions import Question
@@ -67,17 +67,6 @@ class Counts:
             accuracy={name: Repeated(s.samples // s.repeats, s.repeats) for name, s in subsets.items()},
             audit=rules.datasets["TEST07"].value,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """What became of a request for a stand-in. ``made`` is False where an equal one was there already."""
-
-    folder: Path
-    seed: int
-    rows: Mapping[str, int]
-    sha256: Mapping[str, str]
-    made: bool
 
 
 @dataclass(frozen=True, slots=True)

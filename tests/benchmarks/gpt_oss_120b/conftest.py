@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.benchmarks.base import Which
+from harness.benchmarks.base import Made, Which
 from harness.benchmarks.gpt_oss_120b import files
-from harness.benchmarks.gpt_oss_120b.standin import Counts, Made, Repeated, make_dataset
+from harness.benchmarks.gpt_oss_120b.standin import Counts, Repeated, make_dataset
 
 SMALL = Counts(
     performance=12,

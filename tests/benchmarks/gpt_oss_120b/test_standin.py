@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from harness.benchmarks.base import Made
 from harness.benchmarks.gpt_oss_120b import files, standin, vocab
 from harness.benchmarks.gpt_oss_120b.dataset import Wanted, read
-from harness.benchmarks.gpt_oss_120b.standin import Counts, Made, Repeated, make_dataset
+from harness.benchmarks.gpt_oss_120b.standin import Counts, Repeated, make_dataset
 from harness.errors import ConfigError, MissingError
 from harness.rules import load
 from tests.benchmarks.gpt_oss_120b.conftest import SMALL, SMALL_ACCURACY

@@ -1,0 +1,85 @@
+"""gpt-oss-120b under the rules of a round: the one object that runs, scoring and packaging hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.benchmarks.base import Answer, Benchmark, Canary, Dataset, Made, Score, ScriptedAnswers, Which
+from harness.benchmarks.gpt_oss_120b import score as scoring
+from harness.benchmarks.gpt_oss_120b import scripted, standin, vocab, warmup
+from harness.benchmarks.gpt_oss_120b.canary import HarmonyRoundTrip
+from harness.benchmarks.gpt_oss_120b.dataset import Wanted, read
+from harness.benchmarks.gpt_oss_120b.files import NAME
+from harness.engines.base import PromptTable, Sampling
+from harness.rules import BenchmarkRules
+
+
+@dataclass(frozen=True, slots=True)
+class GptOss120b:
+    """Satisfies :class:`harness.benchmarks.base.Benchmark`, where the methods are described."""
+
+    rules: BenchmarkRules
+
+    @property
+    def name(self) -> str:
+        """As the round spells it."""
+        return NAME
+
+    def dataset(self, data_dir: Path, which: Which) -> Dataset:
+        """One table of ``data_dir/gpt-oss-120b``, checked against the rules."""
+        return read(data_dir / NAME, which, Wanted.by(self.rules, which))
+
+    def make_dataset(self, data_dir: Path, *, seed: int) -> Made:
+        """Makes the stand-in, with the rules' counts, in ``data_dir/gpt-oss-120b``; see ``standin.make_dataset``."""
+        return standin.make_dataset(data_dir / NAME, seed=seed, counts=standin.Counts.by(self.rules))
+
+    def sampling(self, which: Which, *, seed: int, max_new_tokens: int | None = None) -> Sampling:
+        """The rules' sampling. Only accuracy legs have the long output cap; the audit runs as performance does."""
+        caps = self.rules.output_caps
+        cap = caps.accuracy if which == "accuracy" else caps.performance
+        rule = self.rules.sampling.value
+        return Sampling(
+            temperature=rule.temperature,
+            top_p=rule.top_p,
+            top_k=rule.top_k,
+            max_new_tokens=cap.value if max_new_tokens is None else max_new_tokens,
+            stop_token_ids=tuple(self.rules.stop_token_ids.value),
+            seed=seed,
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids; what spells a special token becomes that token."""
+        return vocab.encode(text)
+
+    def warmup_prompts(self, n: int, *, like: Dataset, seed: int) -> PromptTable:
+        """Articles of our own in the lengths of ``like``."""
+        return warmup.warmup_prompts(n, like=like, seed=seed)
+
+    def canaries(self, *, stand_in_checkpoint: bool) -> tuple[Canary, ...]:
+        """The harmony round trip."""
+        return (HarmonyRoundTrip.make(trained=not stand_in_checkpoint),)
+
+    def score(
+        self, answers: Iterable[Answer], dataset: Dataset, *, failed: Collection[int] = (), where: object = None
+    ) -> Score:
+        """AIME and GPQA graded as the reference grades them; LiveCodeBench stays unscored."""
+        repeats = {name: subset.repeats for name, subset in self.rules.accuracy_subsets.value.items()}
+        key = self.rules.accuracy_target.value.key
+        return scoring.score(answers, dataset, key=key, repeats=repeats, failed=failed, where=where)
+
+    def accuracy_text(self, score: Score) -> str:
+        """Who scored, the table of subsets, what is failed and unscored, and the metric where there is one."""
+        return scoring.accuracy_text(score)
+
+    def scripted_answers(
+        self, dataset: Dataset, shares: Mapping[str, float], *, seed: int, answer_tokens: int
+    ) -> ScriptedAnswers:
+        """Harmony-shaped answers, right to the stated share."""
+        return scripted.scripted_answers(dataset, shares, seed=seed, answer_tokens=answer_tokens)
+
+
+def bind(rules: BenchmarkRules) -> Benchmark:
+    """The benchmark under these rules."""
+    return GptOss120b(rules)

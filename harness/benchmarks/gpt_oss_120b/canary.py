@@ -1,0 +1,89 @@
+"""The harmony round trip: whether what an engine answers is token ids, whole and with their special tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.benchmarks.base import CanaryFinding
+from harness.benchmarks.gpt_oss_120b import vocab
+from harness.benchmarks.gpt_oss_120b.prompts import render
+from harness.engines.base import Int32Array, PromptTable
+
+CHANNEL = "<|channel|>"
+_QUESTIONS = (
+    "What is seven times eight? Answer with the number.",
+    "Antworte auf Deutsch: Wie heißt die größte Stadt Österreichs?",
+    "Repeat exactly: 𒀀 ∑ — “naïve” 日本語 🦉",
+)
+_MAX_NEW_TOKENS = 32
+
+
+def round_trip(ids: Sequence[int] | Int32Array) -> str | None:
+    """What goes wrong on the way from ids to text, to ids, to text; None where nothing does.
+
+    The text must come back the same, with as many special tokens. The ids may differ: a model may spell a word in
+    other pieces than the tokenizer would.
+    """
+    text = vocab.decode(ids)
+    if isinstance(text, vocab.BadIds):
+        return str(text)
+    again = vocab.encode(text)
+    if vocab.decode(again) != text:
+        return "the text does not come back from its token ids"
+    before, after = _specials(np.asarray(ids)), _specials(np.asarray(again))
+    if before != after:
+        return f"{before} special tokens became {after}"
+    return None
+
+
+def _specials(ids: Int32Array) -> int:
+    return int((ids >= vocab.FIRST_SPECIAL).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HarmonyRoundTrip:
+    """A few short questions in several scripts. Satisfies :class:`harness.benchmarks.base.Canary`.
+
+    A trained model begins every answer with the channel token; one that is missing was eaten on the way (by a chat
+    route that parses harmony itself). A checkpoint of random weights cannot be asked that: ``trained`` is False.
+    """
+
+    prompts: PromptTable
+    trained: bool
+    name: str = "harmony round trip"
+    max_new_tokens: int = _MAX_NEW_TOKENS
+
+    @classmethod
+    def make(cls, *, trained: bool) -> HarmonyRoundTrip:
+        """Renders the questions. Raises MissingError where the tokenizer is not to be had."""
+        prompts = [render(question, "low") for question in _QUESTIONS]
+        for ids in prompts:
+            problem = round_trip(ids)
+            if problem is not None or vocab.encode(str(vocab.decode(ids))) != ids:
+                raise ValueError(f"the tokenizer does not round trip its own prompt: {problem}")
+        return cls(PromptTable.from_lists(prompts), trained)
+
+    def check(self, answers: Sequence[Int32Array]) -> list[CanaryFinding]:
+        """What is wrong with the answers, in order of the prompts."""
+        findings = []
+        for i, ids in enumerate(answers, start=1):
+            problem, expected = self._problem(ids)
+            if problem is not None:
+                findings.append(CanaryFinding(f"answer {i} of {len(answers)}: {problem}", expected))
+        if len(answers) != len(self.prompts):
+            findings.append(CanaryFinding(f"{len(answers)} answers to {len(self.prompts)} prompts", "one a prompt"))
+        return findings
+
+    def _problem(self, ids: Int32Array) -> tuple[str | None, str]:
+        if not 1 <= len(ids) <= self.max_new_tokens:
+            return f"{len(ids)} tokens", f"1 to {self.max_new_tokens} tokens"
+        first = vocab.encode(CHANNEL)
+        if self.trained and ids[:1].tolist() != first:
+            return (
+                f"it begins with token {ids[0]}",
+                f"{first[0]}, {CHANNEL}: the engine must hand over every token, special ones too",
+            )
+        return round_trip(ids), "text that comes back the same from its token ids, special tokens kept"

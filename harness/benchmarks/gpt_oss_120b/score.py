@@ -1,0 +1,139 @@
+"""From the answers of an accuracy log to a score, and to what accuracy.txt says of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from harness.benchmarks.base import Answer, Dataset, Score, SubsetScore
+from harness.benchmarks.gpt_oss_120b import vocab
+from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader
+from harness.engines.base import Int32Array
+from harness.errors import RunBroke
+
+EVALUATOR = "mlperf-inference-harness"
+NAMED = 5
+"""Rows that an error names before it only counts."""
+
+
+def score(
+    answers: Iterable[Answer],
+    dataset: Dataset,
+    *,
+    key: str,
+    repeats: Mapping[str, int],
+    failed: Collection[int] = (),
+    where: object = None,
+) -> Score:
+    """Grades every row of a data set exactly once; ``failed`` rows are failed whatever was logged for them.
+
+    ``key`` is the metric's name; ``repeats`` says how often the questions of a subset are asked (once where it does
+    not say). Raises RunBroke where the answers miss rows, have one twice, or have one that the data set has not.
+    """
+    lost = frozenset(failed)
+    tallies = {name: _Tally() for name in sorted(set(dataset.subsets))}
+    for row, ids in _each_row_once(answers, dataset.rows, where):
+        name = dataset.subsets[row]
+        verdict = Verdict.FAILED if row in lost else _verdict(name, ids, dataset.ground_truth[row])
+        tallies[name].add(verdict, len(ids))
+    subsets = tuple(tally.result(name, repeats.get(name, 1)) for name, tally in tallies.items())
+    return Score(key, _value(subsets), subsets, EVALUATOR, dataset.stand_in)
+
+
+def accuracy_text(score: Score) -> str:
+    """The lines of accuracy.txt, each ended.
+
+    The metric's line has the form that the submission checker looks for, and is there only where the score has a
+    value; nothing else in the text has that form.
+    """
+    lines = [f"Scored by {score.evaluator}, not by the reference's evaluator.", *_stand_in_line(score), *_table(score)]
+    lines += [f"failed: {score.failed}", f"unscored: {score.unscored}"]
+    if score.value is not None:
+        lines.append(f"'{score.key}': {score.value:.3f}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+@dataclass(slots=True)
+class _Tally:
+    counts: Counter[Verdict] = field(default_factory=Counter)
+    output_tokens: int = 0
+
+    def add(self, verdict: Verdict, tokens: int) -> None:
+        self.counts[verdict] += 1
+        if verdict is not Verdict.FAILED:
+            self.output_tokens += tokens
+
+    def result(self, name: str, repeats: int) -> SubsetScore:
+        return SubsetScore(
+            name=name,
+            repeats=repeats,
+            correct=self.counts[Verdict.CORRECT],
+            wrong=self.counts[Verdict.WRONG],
+            failed=self.counts[Verdict.FAILED],
+            unscored=self.counts[Verdict.UNSCORED],
+            output_tokens=self.output_tokens,
+        )
+
+
+def _verdict(subset: str, ids: Int32Array, truth: str | None) -> Verdict:
+    if not len(ids):
+        return Verdict.FAILED
+    if grader(subset) is None and _is_text(ids):
+        return Verdict.UNSCORED  # Decoding is most of the work, and nobody would read it.
+    text = vocab.decode(ids)
+    return Verdict.FAILED if isinstance(text, vocab.BadIds) else grade(subset, text, truth)
+
+
+def _is_text(ids: Int32Array) -> bool:
+    return int(ids.min()) >= 0 and int(ids.max()) < vocab.VOCAB_SIZE
+
+
+def _each_row_once(answers: Iterable[Answer], rows: int, where: object) -> Iterator[Answer]:
+    seen = bytearray(rows)
+    for row, ids in answers:
+        if not 0 <= row < rows:
+            raise RunBroke(f"an answer to row {row}", where=where, expected=f"rows 0..{rows - 1} of the data set")
+        if seen[row]:
+            raise RunBroke(f"row {row} is answered twice", where=where, expected="one answer a row")
+        seen[row] = 1
+        yield row, ids
+    missing = [row for row in range(rows) if not seen[row]]
+    if missing:
+        named = ", ".join(map(str, missing[:NAMED])) + (", ..." if len(missing) > NAMED else "")
+        raise RunBroke(
+            f"{len(missing)} of {rows} rows have no answer: {named}",
+            where=where,
+            expected="one answer a row",
+            mend="run the accuracy leg again; a log that was shortened for submission cannot be scored",
+        )
+
+
+def _value(subsets: tuple[SubsetScore, ...]) -> float | None:
+    """Questions right of all questions, in percent, each subset's rows weighted by 1 / repeats.
+
+    None while any row is failed or unscored. Summed as the reference does (eval_mlperf_accuracy.py: floats, subsets in
+    order of name), so that the digits agree.
+    """
+    if not subsets or any(subset.failed or subset.unscored for subset in subsets):
+        return None
+    right = total = 0.0
+    for subset in sorted(subsets, key=lambda subset: subset.name):
+        right += subset.correct / subset.repeats
+        total += subset.samples / subset.repeats
+    return right / total * 100
+
+
+def _stand_in_line(score: Score) -> list[str]:
+    return ["The data set is a stand-in: this score says nothing about a model."] if score.stand_in else []
+
+
+def _table(score: Score) -> list[str]:
+    heads = ("samples", "repeats", "correct", "wrong", "failed", "unscored", "mean tokens")
+    width = max(len("subset"), *(len(subset.name) for subset in score.subsets))
+    lines = ["subset".ljust(width) + "".join(f"  {head:>11}" for head in heads)]
+    for s in score.subsets:
+        mean = "-" if s.mean_output_tokens is None else f"{s.mean_output_tokens:.2f}"
+        cells = (s.samples, s.repeats, s.correct, s.wrong, s.failed, s.unscored, mean)
+        lines.append(s.name.ljust(width) + "".join(f"  {cell:>11}" for cell in cells))
+    return lines

@@ -1,0 +1,109 @@
+"""Answers made up for a data set, of which a stated share is right to the row: they prove a scorer exactly."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from harness.benchmarks.base import Dataset, ScriptedAnswers
+from harness.benchmarks.gpt_oss_120b import vocab
+from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader
+from harness.benchmarks.gpt_oss_120b.questions import LETTERS
+from harness.engines.base import Int32Array
+from harness.errors import ConfigError, DatasetError, UnknownName
+
+_REASONING = "<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant<|channel|>final<|message|>{final}"
+_THOUGHT = "We work out case {case}."
+_PROGRAM = (
+    "This program reads its input and prints it.\n\n```python\nimport sys\n\nprint(sys.stdin.read().strip())\n```"
+)
+_FILLER = "In the study that was read, the effect could be seen early on and stayed until the end. "
+
+
+def scripted_answers(
+    dataset: Dataset, shares: Mapping[str, float], *, seed: int, answer_tokens: int
+) -> ScriptedAnswers:
+    """An answer for every row: of a subset's n rows ``round(share * n)`` are right, drawn by the seed, the rest wrong.
+
+    Rows of subsets that ``shares`` does not name get a program (LiveCodeBench) or ``answer_tokens`` tokens of text.
+    Raises UnknownName for a share of no subset, ConfigError for one that nobody could grade or that is no share,
+    DatasetError for a row whose ground truth is no answer of its kind, MissingError without the tokenizer.
+    """
+    right = _right_rows(dataset, shares, seed)
+    filler = _filler(answer_tokens)
+    answers = [
+        _answer(dataset, row, row in right) if subset in shares else _ungraded(subset, filler)
+        for row, subset in enumerate(dataset.subsets)
+    ]
+    ends = np.fromiter(itertools.accumulate(map(len, answers)), np.int64, len(answers))
+    return ScriptedAnswers(np.concatenate([np.empty(0, np.int32), *answers]), ends)
+
+
+def _right_rows(dataset: Dataset, shares: Mapping[str, float], seed: int) -> set[int]:
+    rows_of: dict[str, list[int]] = {}
+    for row, subset in enumerate(dataset.subsets):
+        rows_of.setdefault(subset, []).append(row)
+    right: set[int] = set()
+    for subset, share in shares.items():
+        if subset not in rows_of:
+            raise UnknownName("subset", subset, rows_of, where="the shares of right answers")
+        if grader(subset) is None:
+            raise ConfigError(
+                f"no answer of {subset} can be right: nobody grades it", where="the shares of right answers"
+            )
+        if not 0 <= share <= 1:
+            raise ConfigError(f"{share} is not a share", where=f"the share of {subset}", expected="0 to 1")
+        rows = rows_of[subset]
+        rng = random.Random(f"{seed}/right/{subset}")  # noqa: S311 - a script, not a secret
+        right.update(rng.sample(rows, round(share * len(rows))))
+    return right
+
+
+def _answer(dataset: Dataset, row: int, right: bool) -> Int32Array:
+    subset, truth = dataset.subsets[row], dataset.ground_truth[row]
+    wanted = Verdict.CORRECT if right else Verdict.WRONG
+    for final in _finals(subset, truth or "", right, row):
+        text = _REASONING.format(thought=_THOUGHT.format(case=row + 1), final=final)
+        if grade(subset, text, truth) is wanted:
+            return np.array(vocab.encode(text), np.int32)
+    raise DatasetError(
+        f"row {row} of {dataset.name} has the ground truth {truth!r}",
+        where=dataset.files[0].path if dataset.files else None,
+        expected=f"an answer as {subset} asks for",
+    )
+
+
+def _finals(subset: str, truth: str, right: bool, row: int) -> Iterator[str]:
+    """Ways to put an answer; which comes first depends on the row, so that all are met with."""
+    if "gpqa" in subset.lower():
+        others = [letter for letter in LETTERS if letter != truth]
+        letter = truth if right else others[row % len(others)]
+        forms = (f"Answer: {letter}", f"**{letter}**", f"It follows from the units.\n\nAnswer: **{letter}**")
+    else:
+        number = truth if right else str((int(truth) + 1 + row) % 1000) if truth.isdecimal() else ""
+        forms = (f"The result is \\boxed{{{number}}}.", f"Answer: {number}", f"$$\\boxed{{ {number} }}$$")
+    yield from forms[row % len(forms) :]
+    yield from forms[: row % len(forms)]
+
+
+def _ungraded(subset: str, filler: Int32Array) -> Int32Array:
+    return _program() if "livecodebench" in subset.lower() else filler
+
+
+@functools.cache
+def _program() -> Int32Array:
+    text = _REASONING.format(thought=_THOUGHT.format(case="by case"), final=_PROGRAM)
+    return np.array(vocab.encode(text), np.int32)
+
+
+def _filler(tokens: int) -> Int32Array:
+    if tokens < 0:
+        raise ConfigError(f"answers of {tokens} tokens", expected="0 or more")
+    header = vocab.encode("<|channel|>final<|message|>")
+    body = vocab.encode(_FILLER)
+    ids = [*header, *itertools.islice(itertools.cycle(body), tokens)][:tokens]
+    return np.array(ids, np.int32)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import benchmarks
+from harness.benchmarks.base import Benchmark, Made
+from harness.benchmarks.gpt_oss_120b.benchmark import GptOss120b
+from harness.errors import DatasetError
+from harness.rules import BenchmarkRules, Subset, load
+from tests.benchmarks.gpt_oss_120b.conftest import SMALL, SMALL_ACCURACY
+
+
+def small_rules() -> BenchmarkRules:
+    """The round's rules with the counts of the small stand-in."""
+    rules = load("v6.1").benchmark("gpt-oss-120b")
+    rows = {"performance": SMALL.performance, "accuracy": sum(SMALL_ACCURACY.values()), "TEST07": SMALL.audit}
+    subsets = {
+        name: Subset(samples=part.questions * part.repeats, repeats=part.repeats)
+        for name, part in SMALL.accuracy.items()
+    }
+    return rules.model_copy(
+        update={
+            "datasets": {
+                which: ruled.model_copy(update={"value": rows[which]}) for which, ruled in rules.datasets.items()
+            },
+            "accuracy_subsets": rules.accuracy_subsets.model_copy(update={"value": subsets}),
+        }
+    )
+
+
+@pytest.fixture
+def benchmark() -> Benchmark:
+    return GptOss120b(small_rules())
+
+
+@pytest.mark.harmony
+def test_from_stand_in_to_accuracy_txt(benchmark: Benchmark, small: Made, tmp_path: Path) -> None:
+    made = benchmark.make_dataset(tmp_path, seed=7)
+    assert made.sha256 == small.sha256
+    data = benchmark.dataset(tmp_path, "accuracy")
+    script = benchmark.scripted_answers(data, {"aime25": 0.6, "gpqa_diamond": 0.4}, seed=5, answer_tokens=8)
+    score = benchmark.score(((row, script[row]) for row in range(len(script))), data)
+    assert [(s.name, s.correct, s.samples, s.repeats) for s in score.subsets] == [
+        ("aime25", 12, 20, 4),
+        ("gpqa_diamond", 12, 30, 5),
+        ("livecodebench_v6", 0, 12, 3),
+    ]
+    assert (score.key, score.value, score.unscored, score.stand_in) == ("exact_match", None, 12, True)
+    text = benchmark.accuracy_text(score)
+    assert "unscored: 12" in text
+    assert "exact_match" not in text
+
+
+@pytest.mark.harmony
+def test_the_audit_is_scored_on_its_own_and_has_a_value(benchmark: Benchmark, small: Made) -> None:
+    data = benchmark.dataset(small.folder.parent, "TEST07")
+    script = benchmark.scripted_answers(data, {"gpqa_diamond": 0.7}, seed=5, answer_tokens=8)
+    score = benchmark.score(((row, script[row]) for row in range(len(script))), data)
+    assert score.value == pytest.approx(70)
+    assert "'exact_match': 70.000" in benchmark.accuracy_text(score)
+
+
+@pytest.mark.harmony
+def test_the_table_of_one_leg_is_not_that_of_another(benchmark: Benchmark, small: Made) -> None:
+    for which, rows in (("performance", 12), ("accuracy", 62), ("TEST07", 30)):
+        data = benchmark.dataset(small.folder.parent, which)
+        assert (data.which, data.rows) == (which, rows)
+
+
+@pytest.mark.harmony
+def test_the_rest_of_what_runs_ask_for(benchmark: Benchmark, small: Made) -> None:
+    data = benchmark.dataset(small.folder.parent, "performance")
+    assert len(benchmark.warmup_prompts(3, like=data, seed=1)) == 3
+    (canary,) = benchmark.canaries(stand_in_checkpoint=True)
+    assert canary.check([np.array(benchmark.encode("56"), np.int32)] * len(canary.prompts)) == []
+    (strict,) = benchmark.canaries(stand_in_checkpoint=False)
+    assert len(strict.check([np.array(benchmark.encode("56"), np.int32)] * len(strict.prompts))) == 3
+
+
+def test_sampling_is_the_rules_with_the_cap_of_the_leg() -> None:
+    rules = load("v6.1").benchmark("gpt-oss-120b")
+    benchmark = GptOss120b(rules)
+    performance = benchmark.sampling("performance", seed=9)
+    assert (performance.temperature, performance.top_p, performance.top_k, performance.seed) == (1.0, 1.0, 0, 9)
+    assert performance.stop_token_ids == (200002,)
+    assert performance.max_new_tokens == rules.output_caps.performance.value
+    assert benchmark.sampling("TEST07", seed=9) == performance
+    assert benchmark.sampling("accuracy", seed=9).max_new_tokens == rules.output_caps.accuracy.value
+    assert benchmark.sampling("accuracy", seed=9, max_new_tokens=32).max_new_tokens == 32
+
+
+def test_a_stand_in_of_other_counts_is_not_taken_for_the_round(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError):
+        benchmarks.get("gpt-oss-120b", load("v6.1")).dataset(tmp_path, "accuracy")
+
+
+def test_importing_a_benchmark_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; from harness import benchmarks, rules; "
+        "benchmarks.get('gpt-oss-120b', rules.load('v6.1')); "
+        "print(sorted({'pyarrow', 'openai_harmony', 'torch', 'transformers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

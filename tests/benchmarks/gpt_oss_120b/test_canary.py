@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.benchmarks.gpt_oss_120b import vocab
+from harness.benchmarks.gpt_oss_120b.canary import HarmonyRoundTrip, round_trip
+from harness.engines.base import Int32Array
+
+pytestmark = pytest.mark.harmony
+
+
+def ids(text: str) -> Int32Array:
+    return np.array(vocab.encode(text), np.int32)
+
+
+GOOD = "<|channel|>analysis<|message|>7 * 8<|end|><|start|>assistant<|channel|>final<|message|>56"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(), st.sampled_from(["<|channel|>", "<|end|>", "<|reserved_200013|>"]))
+def test_texts_with_special_tokens_round_trip(text: str, special: str) -> None:
+    assert round_trip(vocab.encode(text + special + text)) is None
+
+
+def test_another_spelling_of_the_same_text_is_no_loss() -> None:
+    pieces = [token for char in "seven times eight" for token in vocab.encode(char)]
+    assert pieces != vocab.encode("seven times eight")
+    assert round_trip(pieces) is None
+
+
+def test_a_special_token_spelled_in_ordinary_ones_is_seen() -> None:
+    assert round_trip(vocab.encode_plain("<|end|>")) == "0 special tokens became 1"
+
+
+def test_ids_that_are_no_text_are_seen() -> None:
+    assert round_trip([5, -1]) == "token id -1 at position 1 is not in 0..201087"
+
+
+def test_good_answers_pass() -> None:
+    canary = HarmonyRoundTrip.make(trained=True)
+    assert len(canary.prompts) == 3
+    assert canary.check([ids(GOOD)] * 3) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "expected"),
+    [
+        ("56", "begins with token 5007", "200005, <|channel|>"),
+        ("", "0 tokens", "1 to 32 tokens"),
+        (GOOD + " and so on" * 20, "tokens", "1 to 32 tokens"),
+    ],
+)
+def test_bad_answers_are_told_apart(answer: str, said: str, expected: str) -> None:
+    findings = HarmonyRoundTrip.make(trained=True).check([ids(GOOD), ids(answer), ids(GOOD)])
+    assert len(findings) == 1
+    assert findings[0].what.startswith("answer 2 of 3: ")
+    assert said in findings[0].what
+    assert expected in findings[0].expected
+
+
+def test_a_checkpoint_of_random_weights_need_not_begin_with_the_channel() -> None:
+    assert HarmonyRoundTrip.make(trained=False).check([ids("56")] * 3) == []
+    assert len(HarmonyRoundTrip.make(trained=False).check([np.array([-1], np.int32)] * 3)) == 3
+
+
+def test_answers_that_do_not_come_are_seen() -> None:
+    findings = HarmonyRoundTrip.make(trained=True).check([ids(GOOD)])
+    assert [finding.what for finding in findings] == ["1 answers to 3 prompts"]
