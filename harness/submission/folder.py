@@ -1,0 +1,179 @@
+"""One submitter's folder in one division, file by file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import harness
+from harness.config.files import Project
+from harness.ledger.store import ACCURACY, ACCURACY_TXT, DETAIL, LOGS, SUMMARY, USER_CONF, StoredRun
+from harness.rules import RulePack
+from harness.submission import layout, secrets, texts
+from harness.submission.accuracy import FiledLeg, file_leg
+from harness.submission.manifest import (
+    NAME,
+    LegEntry,
+    MadeBy,
+    Manifest,
+    RowEntry,
+    SecretEntry,
+    TruncatedEntry,
+)
+from harness.submission.official import Clone
+from harness.submission.rows import Row
+from harness.submission.secrets import Names
+from harness.submission.source import copy_source
+from harness.submission.systems import SystemEntry
+from harness.submission.tree import GENERATED, SubmitterTree
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRow:
+    """One row of the tree, for people: its result and accuracy in a line each, its attempts, and what marks it."""
+
+    name: str
+    folder: Path
+    result: str
+    accuracy: str
+    legs: tuple[LegEntry, ...]
+    marks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What all folders of one tree are made with; ``packed`` and ``notes`` gather what is told of it."""
+
+    project: Project
+    texts: texts.Texts
+    pack: RulePack
+    demonstration: bool
+    clone: Clone | None
+    scratch: Path
+    names: Names
+    packed: list[PackedRow] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class SubmitterFolder:
+    """A folder ``<division>/<submitter>`` while it is built; :meth:`finish` writes what depends on all the rest."""
+
+    def __init__(self, root: Path, division: str, context: Context) -> None:
+        self._tree = SubmitterTree(root)
+        self._division = division
+        self._context = context
+        self._rows: list[RowEntry] = []
+        self._truncated: list[TruncatedEntry] = []
+        self._calibration: dict[str, str] = {}
+        self._bandwidth: dict[str, str] = {}
+        self._reasons: dict[str, tuple[str, ...]] = {}
+
+    def add_system(self, entry: SystemEntry) -> None:
+        """Its description, and its part of the bandwidth document."""
+        said = [key for key, origin in entry.description.origins.items() if origin.endswith("system.yaml")]
+        origin = f"captured by run {entry.captured_by}; said in systems/{entry.name}/system.yaml: {', '.join(said)}"
+        text = json.dumps(entry.fields, indent=4, ensure_ascii=False) + "\n"
+        self._write(layout.system(entry.name), text, origin)
+        self._bandwidth[entry.name] = self._context.texts.bandwidth(entry.name, entry.file, entry.fields)
+        self._reasons[f"systems/{entry.name}.json"] = entry.marks
+
+    def add_row(self, row: Row, system: SystemEntry) -> None:
+        """All files of one scenario, and the source that made it."""
+        context = self._context
+        folder = layout.scenario(row.entry.system, row.entry.benchmark, row.scenario)
+        performance = row.performance.run
+        code = layout.source(row.entry.benchmark, performance.record.engine.kind)
+        copy_source(self._tree, code, context.project, row.entry.benchmark, row.entry.system)
+        self._add_run_file(folder / USER_CONF, performance, USER_CONF)
+        for name in (DETAIL, SUMMARY):
+            self._add_run_file(folder / layout.PERFORMANCE / name, performance, f"{LOGS}/{name}")
+            self._add_run_file(folder / layout.ACCURACY / name, row.accuracy.run, f"{LOGS}/{name}")
+        filed = self._add_accuracy(folder / layout.ACCURACY, row.accuracy.run)
+        self._add_texts(row, folder, system, code, filed.line)
+        entry = self._row_entry(row)
+        self._rows.append(entry)
+        self._reasons[str(folder)] = row.marks
+        context.notes.extend(filed.notes)
+        result = performance.record.result
+        figure = "none" if result is None else f"{result.value:.6g} {result.units}"
+        context.packed.append(
+            PackedRow(row.name, self._tree.root / folder, figure, filed.line, tuple(entry.legs), row.marks)
+        )
+
+    def finish(self) -> Manifest:
+        """Documents, the mark of a demonstration, the search for secrets, and the manifest of it all."""
+        context = self._context
+        self._write(layout.CALIBRATION, "# Calibration\n\n" + "\n".join(self._calibration.values()), "measurements/")
+        self._write(layout.BANDWIDTH, "# Bandwidth\n\n" + "\n".join(self._bandwidth.values()), "measurements/")
+        if context.demonstration:
+            self._write(layout.DEMONSTRATION, texts.demonstration_note(self._reasons), GENERATED)
+        made = Manifest(
+            round=context.pack.round,
+            demonstration=context.demonstration,
+            made_by=MadeBy(harness=harness.__version__),
+            files=self._tree.entries,
+            rows=self._rows,
+            truncated=self._truncated,
+            findings=list(self._search()),
+        )
+        (self._tree.root / NAME).write_text(made.text(), encoding="utf-8")
+        return made
+
+    def _add_run_file(self, path: PurePosixPath, run: StoredRun, name: str) -> None:
+        known = run.record.hashes.get(name)
+        self._tree.copy(path, run.folder / name, f"run {run.record.id} {name}", sha256=known)
+
+    def _add_accuracy(self, folder: PurePosixPath, run: StoredRun) -> FiledLeg:
+        self._tree.check(run.logs / ACCURACY, run.record.hashes.get(f"{LOGS}/{ACCURACY}"))
+        self._tree.check(run.folder / ACCURACY_TXT, run.record.hashes.get(ACCURACY_TXT))
+        filed = file_leg(run, self._context.clone, self._context.pack, self._context.scratch)
+        log = folder / ACCURACY
+        self._tree.write(log, filed.files.log, f"run {run.record.id} {LOGS}/{ACCURACY}, truncated")
+        self._tree.write(folder / ACCURACY_TXT, filed.files.text, filed.text_origin)
+        self._truncated.append(
+            TruncatedEntry(path=str(log), sha256_full=filed.files.sha256_full, bytes_full=filed.files.bytes_full)
+        )
+        return filed
+
+    def _add_texts(
+        self, row: Row, folder: PurePosixPath, system: SystemEntry, code: PurePosixPath, accuracy: str
+    ) -> None:
+        context = self._context
+        record = row.performance.record
+        measured = context.texts.measurements(record, context.pack)
+        text = json.dumps(measured, indent=4, ensure_ascii=False) + "\n"
+        self._write(folder / "measurements.json", text, f"measurements/{row.entry.benchmark}/measurements.yaml")
+        readme = context.texts.readme(row, system.fields, code, demonstration=context.demonstration, accuracy=accuracy)
+        self._write(folder / "README.md", readme, f"measurements/{row.entry.benchmark}/README.template.md")
+        part = f"{row.entry.benchmark} on {row.entry.system}"
+        self._calibration[part] = context.texts.calibration(record, measured)
+
+    def _row_entry(self, row: Row) -> RowEntry:
+        return RowEntry(
+            division=self._division,
+            system=row.entry.system,
+            benchmark=row.entry.benchmark,
+            scenario=row.scenario,
+            fingerprint=row.performance.record.fingerprint.digest,
+            legs=[
+                LegEntry(
+                    leg=name,
+                    attempt=leg.record.id.attempt,
+                    attempts_total=leg.attempts_total,
+                    run=str(leg.record.id),
+                )
+                for name, leg in row.legs.items()
+            ],
+            not_submittable=list(row.not_submittable),
+            deviations=list(row.deviations),
+        )
+
+    def _search(self) -> Iterator[SecretEntry]:
+        for entry in self._tree.entries:
+            for hit in secrets.search(self._tree.root / entry.path, entry.path, self._context.names):
+                yield SecretEntry(path=hit.path, line=hit.line, kind=hit.kind.value, masked=hit.masked)
+
+    def _write(self, path: PurePosixPath, text: str, origin: str) -> None:
+        self._tree.write(path, text.encode(), origin)

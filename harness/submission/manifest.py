@@ -1,0 +1,116 @@
+"""MANIFEST.json: what is in a submitter's folder, byte for byte, where each file came from, and which runs made it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.submission.digest import sha256_of
+
+NAME = "MANIFEST.json"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MadeBy(_Strict):
+    """The program that made the tree."""
+
+    harness: str
+
+
+class FileEntry(_Strict):
+    """One file: path below the submitter's folder, sha256, and ``run <id> <file>``, ``generated`` or a source file."""
+
+    path: str
+    sha256: str
+    origin: str
+
+
+class LegEntry(_Strict):
+    """Which attempt of a leg was filed, of how many."""
+
+    leg: str
+    attempt: int
+    attempts_total: int
+    run: str
+
+
+class RowEntry(_Strict):
+    """One result row: the fingerprint that its legs share, and all that speaks against filing it."""
+
+    division: str
+    system: str
+    benchmark: str
+    scenario: str
+    fingerprint: str
+    legs: list[LegEntry]
+    not_submittable: list[str]
+    deviations: list[str]
+
+
+class TruncatedEntry(_Strict):
+    """An accuracy log that was truncated: hash and size of the whole one."""
+
+    path: str
+    sha256_full: str
+    bytes_full: int
+
+
+class SecretEntry(_Strict):
+    """A hit of the search for secrets, masked."""
+
+    path: str
+    line: int
+    kind: str
+    masked: str
+
+
+class Manifest(_Strict):
+    """The whole of it. It lists every file of the submitter's folder but itself."""
+
+    round: str
+    demonstration: bool
+    made_by: MadeBy
+    files: list[FileEntry]
+    rows: list[RowEntry]
+    truncated: list[TruncatedEntry]
+    findings: list[SecretEntry]
+
+    def text(self) -> str:
+        """As it is written."""
+        return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=False) + "\n"
+
+
+def read_manifest(path: Path) -> Manifest | None:
+    """The manifest at ``path``; None where it is none that this program wrote."""
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError, ValueError):
+        return None
+
+
+def strangers_in(tree: Path) -> list[str]:
+    """What in a tree is not just as its manifests say: added, changed or missing files, by path. Empty: it is ours."""
+    manifests = sorted(tree.glob(f"*/*/{NAME}"))
+    if not manifests:
+        return [f"{tree.name}: no {NAME} in it"]
+    known = {path.relative_to(tree).as_posix() for path in manifests}
+    wrong: list[str] = []
+    for path in manifests:
+        manifest = read_manifest(path)
+        if manifest is None:
+            wrong.append(f"{path.relative_to(tree)}: not a manifest")
+            continue
+        for entry in manifest.files:
+            file = path.parent / entry.path
+            known.add(file.relative_to(tree).as_posix())
+            if not file.is_file():
+                wrong.append(f"{file.relative_to(tree)}: missing")
+            elif sha256_of(file) != entry.sha256:
+                wrong.append(f"{file.relative_to(tree)}: changed")
+    present = {path.relative_to(tree).as_posix() for path in tree.rglob("*") if not path.is_dir() or path.is_symlink()}
+    return wrong + [f"{path}: added" for path in sorted(present - known)]

@@ -1,0 +1,206 @@
+"""Which runs make the rows of a submission: the newest finished attempt of each leg, and nothing that differs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from harness.config.models import Entry, SubmissionFile
+from harness.errors import HarnessError, MissingError, Refused
+from harness.ledger.record import RunRecord, State
+from harness.ledger.store import StoredRun
+from harness.rules import RulePack
+
+PERFORMANCE = "performance"
+ACCURACY = "accuracy"
+LEGS = {PERFORMANCE: "PerformanceOnly", ACCURACY: "AccuracyOnly"}
+"""The legs of a row, and the test mode that runs each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """The run that is filed for a leg, and how many attempts the leg has had, whatever came of them."""
+
+    run: StoredRun
+    attempts_total: int
+
+    @property
+    def record(self) -> RunRecord:
+        """What the run says of itself."""
+        return self.run.record
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One result: its two legs share a fingerprint and a machine.
+
+    ``not_submittable`` is all that forbids filing it, an INVALID run among it; ``deviations`` what only closed forbids.
+    """
+
+    entry: Entry
+    scenario: str
+    performance: Leg
+    accuracy: Leg
+    not_submittable: tuple[str, ...]
+    deviations: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.performance.record.fingerprint.digest != self.accuracy.record.fingerprint.digest:
+            raise ValueError("the legs of a row share one fingerprint")
+
+    @property
+    def legs(self) -> dict[str, Leg]:
+        """Both legs by name."""
+        return {PERFORMANCE: self.performance, ACCURACY: self.accuracy}
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.entry.division}/{self.entry.system}/{self.entry.benchmark}/{self.scenario}"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What a demonstration must say of it."""
+        return self.not_submittable + self.deviations
+
+
+def select(runs: Sequence[StoredRun], submission: SubmissionFile, pack: RulePack, *, demonstration: bool) -> list[Row]:
+    """The rows of all entries. Raises what speaks against them, all of it in one error.
+
+    A shortened run is passed over where it cannot be filed and the leg has a full one.
+    """
+    rows: list[Row] = []
+    problems: list[HarnessError] = []
+    for entry in submission.entries:
+        rules = pack.benchmark(entry.benchmark)
+        for scenario in entry.scenarios:
+            rules.scenario(scenario)
+            try:
+                row = _row(runs, entry, scenario, pack.round, demonstration)
+                if not demonstration:
+                    _may_be_filed(row, pack)
+                rows.append(row)
+            except (MissingError, Refused) as problem:
+                problems.append(problem)
+    raise_all(problems)
+    return rows
+
+
+def raise_all(problems: Sequence[HarnessError]) -> None:
+    """Raises the problems as one error of the first one's kind; returns where there is none."""
+    if len(problems) < 2:
+        for problem in problems:
+            raise problem
+        return
+    text = "\n".join(str(problem) for problem in problems)
+    raise type(problems[0])(f"{len(problems)} things stand in the way\n{text}")
+
+
+def _row(runs: Sequence[StoredRun], entry: Entry, scenario: str, round_: str, demonstration: bool) -> Row:
+    performance = _leg(runs, entry, scenario, PERFORMANCE, round_, demonstration)
+    accuracy = _leg(runs, entry, scenario, ACCURACY, round_, demonstration)
+    _same_machine(performance.record, accuracy.record)
+    _same_fingerprint(performance.record, accuracy.record)
+    records = [performance.record, accuracy.record]
+    return Row(
+        entry=entry,
+        scenario=scenario,
+        performance=performance,
+        accuracy=accuracy,
+        not_submittable=_unique(r for record in records for r in [*record.not_submittable, *_invalid(record)]),
+        deviations=_unique(d for record in records for d in record.deviations),
+    )
+
+
+def _leg(runs: Sequence[StoredRun], entry: Entry, scenario: str, leg: str, round_: str, demonstration: bool) -> Leg:
+    attempts = [
+        run
+        for run in runs
+        if run.record.id.row == (entry.system, entry.benchmark, scenario)
+        and run.record.id.leg == leg
+        and run.record.round == round_
+    ]
+    finished = [run for run in attempts if run.record.state is State.FINISHED]
+    full = [run for run in finished if not run.record.test_run]
+    if full and not demonstration:
+        finished = full
+    newest = max(finished, key=lambda run: run.record.id.attempt, default=None)
+    if newest is None:
+        where = f"{entry.system}/{entry.benchmark}/{scenario}/{leg}"
+        raise MissingError(
+            f"the {leg} leg has no finished run ({len(attempts)} attempts)",
+            where=where,
+            mend=f'make run_harness RUN_ARGS="--systems={entry.system} --benchmarks={entry.benchmark} '
+            f'--scenarios={scenario} --test_mode={LEGS[leg]}"',
+        )
+    return Leg(newest, len(attempts))
+
+
+def _same_machine(one: RunRecord, other: RunRecord) -> None:
+    if one.machine.identity == other.machine.identity:
+        return
+    raise Refused(
+        "the legs ran on different machines: " + _differences(one.machine.facts, other.machine.facts),
+        where=f"{one.id} and {other.id}",
+        expected="both legs on one machine",
+        mend="run the older of the two again on the machine of the other",
+    )
+
+
+def _same_fingerprint(one: RunRecord, other: RunRecord) -> None:
+    if one.fingerprint.digest == other.fingerprint.digest:
+        return
+    raise Refused(
+        "the legs were not run alike: " + _differences(one.fingerprint.keys, other.fingerprint.keys),
+        where=f"{one.id} and {other.id}",
+        expected="one configuration, checkpoint, data set and version of everything",
+        mend="run the older of the two again",
+    )
+
+
+def _may_be_filed(row: Row, pack: RulePack) -> None:
+    if row.not_submittable:
+        raise Refused(
+            "these runs may not be filed: " + "; ".join(row.not_submittable),
+            where=row.name,
+            mend="run the legs again without what is named, or pass --demonstration for a tree that says so",
+        )
+    if row.entry.division != "closed":
+        return
+    if row.deviations:
+        raise Refused(
+            "closed allows no deviation: " + "; ".join(row.deviations),
+            where=row.name,
+            mend="enter it in open, or run it by the round's rules",
+        )
+    audits = pack.benchmark(row.entry.benchmark).audits.value
+    if audits:
+        raise Refused(
+            "closed needs the audits " + " and ".join(audits) + ", which this version does not lay out",
+            where=row.name,
+            mend="enter it in open, or pass --demonstration for a tree without audits",
+        )
+
+
+def _invalid(record: RunRecord) -> list[str]:
+    verdict = record.verdict
+    if verdict is not None and verdict.valid:
+        return []
+    if verdict is None:
+        return [f"{record.id.leg} run without a verdict"]
+    reasons = [
+        f"{finding.rule} {finding.found}".strip() for finding in verdict.findings if finding.severity == "reject"
+    ]
+    return [f"{record.id.leg} run INVALID" + (f" ({'; '.join(reasons)})" if reasons else "")]
+
+
+def _differences(one: dict[str, object], other: dict[str, object]) -> str:
+    keys = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    return "; ".join(f"{key}: {json.dumps(one.get(key))} and {json.dumps(other.get(key))}" for key in keys) or (
+        "nothing that is recorded in the clear"
+    )
+
+
+def _unique(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))

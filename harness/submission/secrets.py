@@ -1,0 +1,109 @@
+"""Looks for what should not leave the house: keys, host and user names, addresses, home folders.
+
+A hit is a finding with the secret masked. Nothing is ever edited: a log that was changed is no log.
+"""
+
+from __future__ import annotations
+
+import enum
+import getpass
+import ipaddress
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_FINDINGS_PER_FILE = 20
+
+_LONGEST_LINE = 1 << 16
+_EVERYWHERE = {"root", "localhost", "user", "admin", "runner", "ubuntu", "debian", "nobody"}
+"""Names that tell nothing, of no one."""
+
+
+class Kind(str, enum.Enum):
+    """What a secret is. Keys stop a package; the others are for a person to judge."""
+
+    KEY = "key"
+    HOST = "host name"
+    USER = "user name"
+    ADDRESS = "address"
+    HOME = "home folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """One hit: where, of what kind, and enough of it to find it by."""
+
+    path: str
+    line: int
+    kind: Kind
+    masked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that would give the house away; None where there is none worth looking for."""
+
+    host: str | None
+    user: str | None
+
+    @classmethod
+    def of_this_machine(cls) -> Names:
+        """This host and the user logged in, unless everyone's are called so."""
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):
+            user = ""
+        return cls(host=_telling(socket.gethostname()), user=_telling(user))
+
+
+_KEYS = re.compile(
+    r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{20,}|AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{30,}"
+    r"|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,}|nvapi-[A-Za-z0-9_-]{20,}|xox[abprs]-[A-Za-z0-9-]{10,})"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
+)
+_HOMES = re.compile(r"(?<![\w.])/(?:home|Users)/[\w.-]+|(?<![\w.])/root/[\w.-]+")
+_ADDRESSES = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
+
+
+def search(path: Path, name: str, names: Names) -> list[Secret]:
+    """The secrets in a text file, which findings call ``name``; at most :data:`MAX_FINDINGS_PER_FILE`."""
+    found: list[Secret] = []
+    with path.open(encoding="utf-8", errors="replace") as file:
+        number = 1
+        while text := file.readline(_LONGEST_LINE):
+            for kind, hit in _hits(text, names):
+                found.append(Secret(name, number, kind, mask(kind, hit)))
+                if len(found) == MAX_FINDINGS_PER_FILE:
+                    return found
+            number += text.endswith("\n")
+    return found
+
+
+def mask(kind: Kind, hit: str) -> str:
+    """Enough to find it by: the start of a path or key, the length of the rest."""
+    shown = {Kind.KEY: 4, Kind.HOME: hit.find("/", 1) + 1, Kind.ADDRESS: hit.find(".") + 1}.get(kind, 1)
+    return f"{hit[:shown]}*** ({len(hit)} characters)"
+
+
+def _hits(text: str, names: Names) -> Iterator[tuple[Kind, str]]:
+    for kind, pattern in ((Kind.KEY, _KEYS), (Kind.HOME, _HOMES)):
+        yield from ((kind, match.group()) for match in pattern.finditer(text))
+    yield from ((Kind.ADDRESS, m.group()) for m in _ADDRESSES.finditer(text) if _tells(m.group()))
+    for kind, own in ((Kind.HOST, names.host), (Kind.USER, names.user)):
+        if own is not None:
+            found = re.finditer(rf"(?<![\w]){re.escape(own)}(?![\w])", text, re.IGNORECASE)
+            yield from ((kind, match.group()) for match in found)
+
+
+def _tells(text: str) -> bool:
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_unspecified)
+
+
+def _telling(name: str) -> str | None:
+    return name if len(name) > 2 and name.lower() not in _EVERYWHERE else None

@@ -1,0 +1,41 @@
+"""The source that made the results, for ``src/``: the package, what builds it, and the files of the system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import harness
+from harness.config.files import Project
+from harness.submission.tree import SubmitterTree
+
+_TOP = ("Makefile", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+_CODE = {".py", ".yaml", ".typed", ".md"}
+
+
+def copy_source(tree: SubmitterTree, folder: PurePosixPath, project: Project, benchmark: str, system: str) -> None:
+    """Copies it below ``folder``: files of code only, no caches, nothing hidden, no links."""
+    package = Path(harness.__file__).parent
+    for path in _code_below(package):
+        _copy(tree, folder, path, package.parent)
+    for name in _TOP:
+        if (project.root / name).is_file():
+            _copy(tree, folder, project.root / name, project.root)
+    measurements = project.root / "measurements"
+    folders = (project.systems / system, measurements / benchmark)
+    for path in (*(p for below in folders for p in _code_below(below)), *sorted(measurements.glob("*.md"))):
+        _copy(tree, folder, path, project.root)
+
+
+def _copy(tree: SubmitterTree, folder: PurePosixPath, path: Path, root: Path) -> None:
+    inner = PurePosixPath(path.relative_to(root).as_posix())
+    tree.copy(folder / inner, path, f"source {inner}")
+
+
+def _code_below(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder).parts
+        if path.suffix not in _CODE or path.is_symlink() or not path.is_file():
+            continue
+        if not any(part.startswith(".") or part == "__pycache__" for part in inner):
+            yield path

@@ -1,0 +1,220 @@
+"""The texts of a submission, made from the templates in ``measurements/`` and from what runs recorded of themselves."""
+
+from __future__ import annotations
+
+import shlex
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.config.models import SystemFile
+from harness.config.yaml_files import read_model
+from harness.errors import ConfigError
+from harness.ledger.record import AccuracyEcho, RunRecord
+from harness.machine.describe import Value
+from harness.rules import RulePack
+from harness.submission.rows import Leg, Row
+
+LABEL = "DEMONSTRATION, not a submission"
+UNVERIFIED = "Result not verified by MLCommons Association."
+
+_NO_CHECKPOINT = "none"
+
+
+class MeasurementsFile(BaseModel):
+    """``measurements/<benchmark>/measurements.yaml``: templates of measurements.json, by engine kind."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    every_engine: dict[str, str]
+    engines: dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The templates below one ``measurements/`` folder."""
+
+    root: Path
+
+    def measurements(self, record: RunRecord, pack: RulePack) -> dict[str, str]:
+        """What measurements.json says of a run. ConfigError: no template for its engine, or a field is left out."""
+        path = self.root / record.id.benchmark / "measurements.yaml"
+        file = read_model(path, MeasurementsFile)
+        kind = record.engine.kind
+        if kind not in file.engines:
+            raise ConfigError(
+                f"there is no template for the engine {kind!r}",
+                where=path,
+                expected="one of " + ", ".join(sorted(file.engines)),
+                mend=f"add engines.{kind} with what its runs do to the weights",
+            )
+        templates = {**file.every_engine, **file.engines[kind]}
+        wanted = pack.measurements_fields.value
+        if lacking := [field for field in wanted if not templates.get(field)]:
+            raise ConfigError("fields are left out: " + ", ".join(lacking), where=path, mend="add them")
+        names = _weights(record)
+        return {field: fill(templates[field], names, path) for field in wanted}
+
+    def calibration(self, record: RunRecord, measurements: Mapping[str, str]) -> str:
+        """How the weights of one system's benchmark came to their data type."""
+        names = {**_weights(record), **measurements, "benchmark": record.id.benchmark, "system": record.id.system}
+        return self._filled(PurePosixPath(record.id.benchmark) / "calibration.md", names)
+
+    def bandwidth(self, name: str, system: SystemFile, fields: Mapping[str, Value]) -> str:
+        """How data reaches a system. Where nobody said it, the text says so."""
+        statement = system.bandwidth or "Nobody has stated or measured how data reaches this machine, or how fast."
+        names = {**fields, "system": name, "statement": statement}
+        return self._filled(PurePosixPath("bandwidth.template.md"), names)
+
+    def readme(
+        self, row: Row, fields: Mapping[str, Value], source: PurePosixPath, *, demonstration: bool, accuracy: str
+    ) -> str:
+        """README.md of one scenario. ``accuracy`` is what the filed accuracy.txt comes to."""
+        performance = row.performance.record
+        names = {
+            **_weights(performance),
+            "benchmark": row.entry.benchmark,
+            "scenario": row.scenario,
+            "system_name": fields["system_name"],
+            "label": label(row.entry.division, row.marks, demonstration=demonstration),
+            "round": performance.round,
+            "division": row.entry.division,
+            "category": row.entry.category,
+            "result": _result(performance),
+            "loadgen_verdict": _loadgen(performance),
+            "verdict": "; ".join(f"{leg} run {_verdict(found.record)}" for leg, found in row.legs.items()),
+            "accuracy": accuracy,
+            "engine": _engine(performance),
+            "versions": _versions(performance),
+            "captured_at": performance.machine.captured_at,
+            "unverified": UNVERIFIED,
+            "source": str(source),
+            "commands": "\n".join(f"    {_command(leg.record)}" for leg in row.legs.values()),
+            "attempts": "\n".join(f"- {_attempt(name, leg)}" for name, leg in row.legs.items()),
+            "deviations": _list(row.deviations, "None."),
+            "subsets": _subsets(row.accuracy.record.accuracy),
+        }
+        template = PurePosixPath(row.entry.benchmark) / "README.template.md"
+        return self._filled(template, {key: _cell(value) for key, value in names.items()})
+
+    def _filled(self, template: PurePosixPath, names: Mapping[str, Any]) -> str:
+        path = self.root / template
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"a template cannot be read: {error.strerror}", where=path) from None
+        return fill(text, names, path)
+
+
+def fill(template: str, names: Mapping[str, Any], where: Path) -> str:
+    """The template with its $names. ConfigError names one that nothing fills."""
+    try:
+        return string.Template(template).substitute(names)
+    except (KeyError, ValueError) as error:
+        raise ConfigError(
+            f"a template names what nothing fills: {error}",
+            where=where,
+            expected="names among " + ", ".join(sorted(names)),
+            mend="correct the name, or write $$ for a dollar",
+        ) from None
+
+
+def label(division: str, marks: Sequence[str], *, demonstration: bool) -> str:
+    """The first thing a reader must know of a row."""
+    if demonstration:
+        return f"**{LABEL}.**\n\n" + _list(marks, "Made with --demonstration.")
+    return "MLPerf Open." if division == "open" else f"MLPerf, {division} division."
+
+
+def demonstration_note(reasons: Mapping[str, Sequence[str]]) -> str:
+    """The file DEMONSTRATION: why, row by row and system by system."""
+    parts = [f"{name}\n" + _list(why, "Made with --demonstration.") for name, why in reasons.items()]
+    return f"{LABEL}.\nNothing below this folder may be filed with MLCommons.\n\n" + "\n\n".join(parts) + "\n"
+
+
+def note(said: str, marks: Sequence[str], *, demonstration: bool) -> str:
+    """hw_notes and sw_notes: what a person said, after the label where there is one, without double quotes."""
+    if not demonstration:
+        return said
+    reasons = "; ".join(marks).replace('"', "'") or "made with --demonstration"
+    return f"{LABEL}: {reasons}" + (f". {said}" if said else "")
+
+
+def accuracy_line(echo: AccuracyEcho | None) -> str:
+    """An accuracy as one line: the number, or why there is none."""
+    if echo is None:
+        return "not scored"
+    if echo.value is not None:
+        return f"{echo.key} {echo.value:.3f}, by {echo.evaluator}"
+    unscored = sum(subset.unscored for subset in echo.subsets.values())
+    failed = sum(subset.failed for subset in echo.subsets.values())
+    return f"no {echo.key}: {unscored} samples unscored, {failed} failed; by {echo.evaluator}"
+
+
+def _weights(record: RunRecord) -> dict[str, str]:
+    checkpoint = record.engine.checkpoint or {}
+    return {
+        "checkpoint": str(checkpoint.get("name", _NO_CHECKPOINT)),
+        "checkpoint_sha256": str(checkpoint.get("sha256", _NO_CHECKPOINT)),
+        "weight_data_type": str(checkpoint.get("weight_data_type", _NO_CHECKPOINT)),
+        "engine": record.engine.kind,
+    }
+
+
+def _result(record: RunRecord) -> str:
+    result = record.result
+    return "none" if result is None else f"{result.value:g} {result.units} ({result.key})"
+
+
+def _loadgen(record: RunRecord) -> str:
+    return (record.verdict.loadgen if record.verdict is not None else None) or "nothing"
+
+
+def _verdict(record: RunRecord) -> str:
+    return "VALID" if record.verdict is not None and record.verdict.valid else "INVALID"
+
+
+def _engine(record: RunRecord) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in record.engine.versions.items())
+    return f"{record.engine.kind}" + (f" ({versions})" if versions else "")
+
+
+def _versions(record: RunRecord) -> str:
+    return ", ".join(f"{name} {version}" for name, version in record.versions.items())
+
+
+def _command(record: RunRecord) -> str:
+    """The command that started a run; where its program lies on that machine is nobody's matter."""
+    program, *rest = record.command or ["make"]
+    return shlex.join([PurePosixPath(program).name, *rest])
+
+
+def _attempt(name: str, leg: Leg) -> str:
+    return f"{name}: attempt {leg.record.id.attempt} is filed, of {leg.attempts_total}"
+
+
+def _subsets(echo: AccuracyEcho | None) -> str:
+    if echo is None:
+        return "Not scored."
+    lines = [
+        "| part | samples | right | wrong | failed | unscored | tokens an answer |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, s in echo.subsets.items():
+        counts = (s.samples, s.correct, s.wrong, s.failed, s.unscored, f"{s.mean_output_tokens:.1f}")
+        lines.append(f"| {name} | " + " | ".join(map(str, counts)) + " |")
+    return "\n".join(lines)
+
+
+def _list(texts: Sequence[str], otherwise: str) -> str:
+    return "\n".join(f"- {text}" for text in texts) or otherwise
+
+
+def _cell(value: object) -> str:
+    """One line stays one table cell; blocks have their own bars."""
+    text = str(value)
+    return text if "\n" in text else text.replace("|", "\\|")
