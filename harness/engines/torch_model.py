@@ -20,6 +20,7 @@ from harness.engines import torch_attention
 from harness.engines.checkpoint import read_config
 from harness.engines.slots import Plan
 from harness.engines.torch_attention import Ragged, SlotCache
+from harness.engines.torch_head import Head
 from harness.errors import ConfigError, UnknownName
 
 
@@ -40,7 +41,7 @@ FAMILIES = {
 
 
 class TorchModel:
-    """A model and its key-value cache. ``head``, (vocabulary, width), makes logits of hidden states."""
+    """A model and its key-value cache; its hidden states become logits by ``head``."""
 
     def __init__(self, folder: Path, dtype: torch.dtype, slots: int, max_total_tokens: int) -> None:
         self._family = _family(folder)
@@ -49,7 +50,7 @@ class TorchModel:
         self._cache = SlotCache(slots, max_total_tokens)
         self.vocab_size = int(self._model.config.vocab_size)
         self.positions = int(self._model.config.max_position_embeddings)
-        self.head: Tensor = self._model.lm_head.weight.detach()
+        self.head = Head(self._model.lm_head.weight.detach())
 
     def forward(self, plan: Plan) -> Tensor:
         """The hidden states (len(plan.chosen_at), width) after which tokens are chosen. Writes the cache."""
