@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from harness.cli.console import OUT
+from harness.cli.options import add_results_dir, add_selection
 from harness.config.files import Project
 from harness.config.models import Entry, SubmissionFile
 from harness.errors import EXIT_OK, UnknownName
@@ -33,18 +35,16 @@ def run(argv: Sequence[str]) -> int:
         demonstration=args.demonstration,
         pack=load(submission.round),
     )
-    _show(report, Console())
+    _show(report)
     return EXIT_OK
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="harness submission", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m harness submission", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("build/submission"), help="where the tree goes")
-    parser.add_argument("--results_dir", type=Path, default=Path("results"), help="where the runs are")
+    add_selection(parser)
+    add_results_dir(parser)
     parser.add_argument("--submission", type=Path, default=None, help="the entries (default: submission.yaml)")
-    parser.add_argument("--systems", type=_names, default=None, help="only these systems (comma list)")
-    parser.add_argument("--benchmarks", type=_names, default=None, help="only these benchmarks (comma list)")
-    parser.add_argument("--scenarios", type=_names, default=None, help="only these scenarios (comma list)")
     parser.add_argument(
         "--demonstration",
         action="store_true",
@@ -53,18 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def _choose(
-    submission: SubmissionFile,
-    *,
-    systems: list[str] | None,
-    benchmarks: list[str] | None,
-    scenarios: list[str] | None,
+    submission: SubmissionFile, *, systems: list[str], benchmarks: list[str], scenarios: list[str]
 ) -> SubmissionFile:
-    """The entries that are asked for. UnknownName where a name is in no entry."""
+    """The entries that are asked for; an empty list asks for all. UnknownName where a name is in no entry."""
     where = "submission.yaml"
     entries = submission.entries
     _all_known("system", systems, {entry.system for entry in entries}, where)
@@ -72,47 +64,35 @@ def _choose(
     _all_known("scenario", scenarios, {name for entry in entries for name in entry.scenarios}, where)
     chosen: list[Entry] = []
     for entry in entries:
-        names = [name for name in entry.scenarios if scenarios is None or name in scenarios]
-        if (
-            names
-            and (systems is None or entry.system in systems)
-            and (benchmarks is None or entry.benchmark in benchmarks)
-        ):
+        names = [name for name in entry.scenarios if not scenarios or name in scenarios]
+        if names and (not systems or entry.system in systems) and (not benchmarks or entry.benchmark in benchmarks):
             chosen.append(entry.model_copy(update={"scenarios": names}))
     return submission.model_copy(update={"entries": chosen})
 
 
-def _all_known(kind: str, names: list[str] | None, known: set[str], where: str) -> None:
-    for name in names or ():
+def _all_known(kind: str, names: list[str], known: set[str], where: str) -> None:
+    for name in names:
         if name not in known:
             raise UnknownName(kind, name, known, where=where)
 
 
-def _show(report: PackageReport, console: Console) -> None:
+def _show(report: PackageReport) -> None:
     table = Table(title="Demonstration, never a submission" if report.demonstration else None)
     for heading in ("row", "result", "accuracy", "attempts", "marks"):
         table.add_column(heading, overflow="fold")
     for row in report.rows:
         attempts = "\n".join(f"{leg.leg} {leg.attempt} of {leg.attempts_total}" for leg in row.legs)
-        table.add_row(row.name, row.result, row.accuracy, attempts, "\n".join(row.marks))
-    console.print(table)
-    for lack in report.unknown:
-        _line(console, f"unknown: {lack}")
-    for note in report.notes:
-        _line(console, note)
-    _show_findings(report, console)
+        table.add_row(*map(escape, (row.name, row.result, row.accuracy, attempts, "\n".join(row.marks))))
+    OUT.print(table)
+    lines = [f"unknown: {lack}" for lack in report.unknown] + list(report.notes) + _findings(report)
     if report.previous is not None:
-        _line(console, f"the tree that was there is now {report.previous}")
-    _line(console, f"the tree: {report.out}")
-    _line(console, f"next: make check_submission INPUT={report.out}")
+        lines.append(f"the tree that was there is now {report.previous}")
+    lines += [f"the tree: {report.out}", f"next: make check_submission INPUT={report.out}"]
+    OUT.print("\n".join(lines), markup=False)
 
 
-def _show_findings(report: PackageReport, console: Console) -> None:
-    for finding in report.findings[:_SHOWN_FINDINGS]:
-        _line(console, f"look at {finding.path}:{finding.line}: {finding.kind} {finding.masked}")
+def _findings(report: PackageReport) -> list[str]:
+    shown = [f"look at {f.path}:{f.line}: {f.kind} {f.masked}" for f in report.findings[:_SHOWN_FINDINGS]]
     if len(report.findings) > _SHOWN_FINDINGS:
-        _line(console, f"and {len(report.findings) - _SHOWN_FINDINGS} more, in MANIFEST.json under findings")
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+        shown.append(f"and {len(report.findings) - _SHOWN_FINDINGS} more: MANIFEST.json, under findings")
+    return shown

@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from harness.cli.console import OUT
+from harness.cli.options import add_results_dir
 from harness.config.files import Project
 from harness.config.models import SubmissionFile
 from harness.errors import EXIT_OK, ConfigError
@@ -28,15 +30,15 @@ def run(argv: Sequence[str]) -> int:
     machine = capture(_framework(ResultsStore(args.results_dir), args.system))
     filing = _filing(submission, args.system)
     description = describe(args.system, machine, system, filing, load(submission.round))
-    _show(args.system, machine, description, Console())
+    _show(args.system, machine, description)
     return EXIT_OK
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="harness system", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m harness system", description=__doc__)
     parser.add_argument("--system", required=True, help="a folder under systems/")
     parser.add_argument("--submission", type=Path, default=None, help="the entries (default: submission.yaml)")
-    parser.add_argument("--results_dir", type=Path, default=Path("results"), help="where the runs are")
+    add_results_dir(parser)
     return parser
 
 
@@ -59,15 +61,15 @@ def _filing(submission: SubmissionFile, system: str) -> Filing:
     )
 
 
-def _show(name: str, machine: Machine, description: Description, console: Console) -> None:
+def _show(name: str, machine: Machine, description: Description) -> None:
     table = Table(title=f"{name}, read on this machine")
     for heading in ("field", "value", "from"):
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", no_wrap=heading == "field")
     for field, value in description.fields.items():
-        table.add_row(field, "" if value is None else str(value), description.origins[field])
-    console.print(table)
-    console.print(f"machine {machine.identity[:12]}, {machine.accelerators} accelerators", highlight=False)
+        table.add_row(field, escape("" if value is None else str(value)), escape(description.origins[field]))
+    OUT.print(table)
+    OUT.print(f"machine {machine.identity[:12]}, {machine.accelerators} accelerators")
     if not description.lacks:
-        console.print("complete: nothing is lacking", highlight=False)
+        OUT.print("complete: nothing is lacking")
     for lack in description.lacks:
-        console.print(f"lacking: {lack}", markup=False, highlight=False, soft_wrap=True)
+        OUT.print(f"lacking: {lack}", markup=False)

@@ -80,7 +80,8 @@ def describe(name: str, machine: Machine | None, system: SystemFile, filing: Fil
             fields[field], origins[field] = said[field], f"systems/{name}/system.yaml"
         else:
             fields[field] = captured.get(field)
-            origins[field] = machine.sources.get(field, "not captured") if machine is not None else "not captured"
+            unsaid = f"systems/{name}/system.yaml" if field in said else "read off the machine by a leg"
+            origins[field] = machine.sources.get(field, unsaid) if machine is not None else unsaid
     accelerators = machine.accelerators if machine is not None else 0
     may_be_empty = set(pack.system_fields.may_be_empty.value)
     judged = (_judge(name, field, fields[field], origins[field], machine, may_be_empty) for field in fields)
@@ -120,7 +121,7 @@ def _mend(name: str, field: str, machine: Machine | None) -> str:
         return "edit submission.yaml: submitter"
     if field in SystemFile.model_fields:
         return _edit(name, field)
-    if machine is None:
+    if machine is None or field == "framework":
         return "run a leg on the machine: what can be read off it is captured then"
     return f"see `make system SYSTEM={name}` on the machine, mend what it names, and run the leg again"
 

@@ -36,7 +36,7 @@ def stack(framework: Mapping[str, str], drivers: Mapping[str, str]) -> Facts:
         if version is not None and package not in framework:
             beside[f"{package} {version}"] = None
     return {
-        "framework": Fact(computes, "the engine" if computes else "the engine names no software"),
+        "framework": Fact(computes, "the engine" if computes else "no engine has named its software"),
         "other_software_stack": Fact(", ".join(beside), "installed packages and drivers"),
     }
 

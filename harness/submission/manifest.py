@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.submission.digest import sha256_of
+from harness.ledger import hashes
 
 NAME = "MANIFEST.json"
 
@@ -110,7 +110,7 @@ def strangers_in(tree: Path) -> list[str]:
             known.add(file.relative_to(tree).as_posix())
             if not file.is_file():
                 wrong.append(f"{file.relative_to(tree)}: missing")
-            elif sha256_of(file) != entry.sha256:
+            elif hashes.sha256(file) != entry.sha256:
                 wrong.append(f"{file.relative_to(tree)}: changed")
     present = {path.relative_to(tree).as_posix() for path in tree.rglob("*") if not path.is_dir() or path.is_symlink()}
     return wrong + [f"{path}: added" for path in sorted(present - known)]

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from harness.env import MLPERF_EVALUATOR_PYTHON, MLPERF_INFERENCE_DIR
 from harness.errors import ConfigError, Refused
+from harness.ledger import hashes
 from harness.ledger.record import AccuracyEcho
-from harness.submission.digest import sha256_of
 from harness.submission.truncate import FiledAccuracy
 
 TRUNCATE = Path("tools/submission/truncate_accuracy_log.py")
@@ -82,7 +82,7 @@ def truncate(clone: Clone, log: Path, text: bytes, scratch: Path) -> tuple[bytes
     arguments = ["--input", str(scratch / "tree"), "--submitter", "Scratch", "--backup", str(scratch / "backup")]
     output = _run([sys.executable, str(clone.root / TRUNCATE), *arguments], scratch, TRUNCATE_TIMEOUT_S)
     filed = (accuracy / "accuracy.txt").read_bytes()
-    if f"hash={sha256_of(log)}".encode() not in filed:
+    if f"hash={hashes.sha256(log)}".encode() not in filed:
         raise Refused(
             "the reference truncation left no hash of the accuracy log",
             where=log,

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path, PurePosixPath
 
 from harness.errors import MissingError, Refused
-from harness.submission.digest import sha256_of
+from harness.ledger import hashes
 from harness.submission.manifest import FileEntry
 
 GENERATED = "generated"
@@ -36,7 +36,7 @@ class SubmitterTree:
             raise _gone(source)
         target = self._made(path)
         shutil.copyfile(source, target)
-        found = sha256_of(target)
+        found = hashes.sha256(target)
         if sha256 is not None and found != sha256:
             raise _changed(source, sha256, found)
         self._record(path, found, origin)
@@ -45,7 +45,7 @@ class SubmitterTree:
         """Refuses a file that is not copied whole but must be what a run wrote; None: nobody knows its hash."""
         if not source.is_file():
             raise _gone(source)
-        if sha256 is not None and (found := sha256_of(source)) != sha256:
+        if sha256 is not None and (found := hashes.sha256(source)) != sha256:
             raise _changed(source, sha256, found)
 
     def _made(self, path: PurePosixPath) -> Path:

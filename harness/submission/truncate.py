@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import Refused
+from harness.ledger.hashes import sha256
 from harness.rules import RulePack
-from harness.submission.digest import sha256_of
 
 _HASH_LINE = re.compile(rb"^hash=(\w+)\r?$", re.MULTILINE)
 
@@ -33,7 +33,7 @@ def file_accuracy(log: Path, text: bytes, pack: RulePack) -> FiledAccuracy:
     where the text has a hash and the log is whole but another.
     """
     size = log.stat().st_size
-    full = sha256_of(log)
+    full = sha256(log)
     hashed = _HASH_LINE.search(text)
     if hashed is not None:
         named = hashed.group(1).decode()

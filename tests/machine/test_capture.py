@@ -60,7 +60,7 @@ def test_every_source_failing_still_gives_a_record(monkeypatch, tmp_path):
     assert machine.sources["host_processor_model_name"] == "lscpu is not installed"
     assert machine.facts["operating_system"] is None
     assert machine.facts["host_networking"] is None
-    assert machine.sources["framework"] == "the engine names no software"
+    assert machine.sources["framework"] == "no engine has named its software"
 
 
 def test_identity_is_of_the_hardware_too(tmp_path):

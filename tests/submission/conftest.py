@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.config.files import Project
+from harness.ledger.store import ResultsStore
+from harness.submission.secrets import Names
+from tests.logs.loadgen_runs import loadgen_runs
+from tests.submission.made_up import SCENARIOS, add_run, make_project
+
+__all__ = ["loadgen_runs"]
+
+
+@pytest.fixture(autouse=True)
+def _no_clone(monkeypatch):
+    monkeypatch.delenv("MLPERF_INFERENCE_DIR", raising=False)
+    monkeypatch.delenv("MLPERF_EVALUATOR_PYTHON", raising=False)
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    """A submitter's folder with one system, ``box``, entered in open with both scenarios."""
+    return make_project(tmp_path / "work")
+
+
+@pytest.fixture
+def store(project, loadgen_runs) -> ResultsStore:
+    """Four finished legs with the logs of real LoadGen runs."""
+    store = ResultsStore(project.root / "results")
+    for scenario in SCENARIOS:
+        for leg in ("performance", "accuracy"):
+            add_run(store, loadgen_runs, scenario, leg)
+    return store
+
+
+@pytest.fixture
+def names() -> Names:
+    """A host and a user that no log names by chance."""
+    return Names(host="buildhost7", user="zaphod")

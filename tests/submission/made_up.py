@@ -1,0 +1,159 @@
+"""A submitter's folder and finished runs in it: real LoadGen logs, records made up to go with them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import yaml
+
+from harness.config.files import Project
+from harness.config.models import SubmissionFile
+from harness.ledger.hashes import hash_files
+from harness.ledger.record import (
+    AccuracyEcho,
+    DatasetEcho,
+    EngineEcho,
+    Fingerprint,
+    Machine,
+    Result,
+    RunRecord,
+    State,
+    SubsetScore,
+    Verdict,
+    VerdictFinding,
+)
+from harness.ledger.store import ACCURACY_TXT, LOGS, USER_CONF, ResultsStore, StoredRun, write_record
+from harness.machine.accelerators import KEYS
+from tests.gate import full_length
+
+REPOSITORY = Path(__file__).parents[2]
+BENCHMARK = "gpt-oss-120b"
+SCENARIOS = ("Offline", "Server")
+SAID = {
+    "system_name": "Example box",
+    "number_of_nodes": 1,
+    "cooling": "air",
+    "host_networking_topology": "N/A, one machine",
+    "host_memory_configuration": "16x 64 GB DDR5",
+    "bandwidth": "1x 100 GbE, 12.1 GB/s measured with iperf3",
+}
+FACTS = {
+    "host_processor_model_name": "AMD EPYC",
+    "host_processors_per_node": 1,
+    "host_processor_core_count": 2,
+    "host_processor_caches": "L3 32 MiB",
+    "host_memory_capacity": "23.5 GiB",
+    "host_memory_configuration": None,
+    "host_storage_capacity": "256 GiB",
+    "host_storage_type": "virtual disk",
+    "host_networking": "Ethernet",
+    "host_network_card_count": "1x Ethernet",
+    "operating_system": "Debian 12",
+    "framework": "torch 2.13.0",
+    "other_software_stack": "Python 3.11",
+    **dict.fromkeys(KEYS, "N/A"),
+    "accelerators_per_node": "0",
+}
+SUBSETS = {
+    "aime25": SubsetScore(samples=240, correct=144, wrong=96, failed=0, unscored=0, mean_output_tokens=4),
+    "gpqa_diamond": SubsetScore(samples=990, correct=396, wrong=594, failed=0, unscored=0, mean_output_tokens=4),
+    "livecodebench_v6": SubsetScore(samples=3165, correct=0, wrong=0, failed=0, unscored=3165, mean_output_tokens=4),
+}
+ACCURACY_TEXT = "Scored by the harness, not by the reference's evaluator.\naime25 144 of 240\nunscored: 3165\n"
+CONF = "*.Offline.target_qps = 10\n*.Offline.min_query_count = 6396\n"
+
+
+def make_project(root: Path, **said: object) -> Project:
+    """Writes systems/box, submission.yaml and the repository's own templates."""
+    system = root / "systems" / "box"
+    system.mkdir(parents=True)
+    (system / "system.yaml").write_text(yaml.safe_dump({**SAID, **said}))
+    shutil.copy(REPOSITORY / "systems/CPU-torch/gpt-oss-120b.yaml", system)
+    shutil.copytree(REPOSITORY / "measurements", root / "measurements")
+    (root / "Makefile").write_text("help:\n\t@echo help\n")
+    (root / "submission.yaml").write_text(yaml.safe_dump(submission().model_dump()))
+    return Project(root)
+
+
+def submission(submitter: str | None = "Example", **changed: object) -> SubmissionFile:
+    """The one entry, of ``box``."""
+    entry = {
+        "division": "open",
+        "category": "datacenter",
+        "availability": "rdi",
+        "system": "box",
+        "benchmark": BENCHMARK,
+        "scenarios": list(SCENARIOS),
+        **changed,
+    }
+    return SubmissionFile.model_validate({"round": "v6.1", "submitter": submitter, "entries": [entry]})
+
+
+def machine(identity: str = "0" * 64, **changed: object) -> Machine:
+    facts = {**FACTS, **changed}
+    sources = {key: "lscpu" if value is not None else "not told" for key, value in facts.items()}
+    return Machine(identity=identity, facts=facts, sources=sources, accelerators=0, captured_at="2026-01-01T00:00:00Z")
+
+
+def add_run(
+    store: ResultsStore,
+    logs: dict[tuple[str, str], Path],
+    scenario: str,
+    leg: str,
+    *,
+    text: str = "",
+    **changed: object,
+) -> StoredRun:
+    """One finished run with the logs of a real one. ``changed`` replaces fields of its record; ``text`` goes into its
+    detail log."""
+    id_, folder = store.new_attempt("box", BENCHMARK, scenario, leg)
+    full_length.copy(logs[scenario, leg], folder / LOGS, scenario, leg)
+    (folder / USER_CONF).write_text(CONF)
+    if text:
+        with (folder / LOGS / full_length.DETAIL).open("a") as file:
+            file.write(text)
+    if leg == "accuracy":
+        (folder / ACCURACY_TXT).write_text(ACCURACY_TEXT)
+    accuracy = AccuracyEcho(key="exact_match", value=None, subsets=SUBSETS, evaluator="the harness")
+    performance = leg == "performance"
+    fields = {
+        "id": id_,
+        "round": "v6.1",
+        "state": State.FINISHED,
+        "test_run": False,
+        "started_at": "2026-01-01T00:00:00Z",
+        "command": ["python", "-m", "harness", "run_harness", "--systems=box"],
+        "config": {},
+        "fingerprint": Fingerprint.of({"system": "box", "scenario": scenario, "versions.harness": "0.1.0"}),
+        "machine": machine(),
+        "engine": EngineEcho(
+            kind="torch",
+            versions={"torch": "2.13.0"},
+            settings={},
+            checkpoint={"name": "tiny", "sha256": "ab" * 32, "stand_in": False, "weight_data_type": "bf16"},
+            slots=32,
+            max_total_tokens=512,
+        ),
+        "dataset": DatasetEcho(name=leg, rows=6396 if performance else 4395, sha256="cd" * 32, stand_in=False),
+        "versions": {"harness": "0.1.0", "mlcommons_loadgen": "6.0.17"},
+        "loadgen_settings": {},
+        "rate": None,
+        "not_submittable": [],
+        "deviations": [],
+        "hashes": hash_files(folder),
+        "verdict": Verdict(valid=True, loadgen="VALID" if performance else None, findings=[]),
+        "result": Result(key="result_tokens_per_second", value=85.1, units="Tokens/s") if performance else None,
+        "accuracy": None if performance else accuracy,
+        **changed,
+    }
+    record = RunRecord.model_validate(fields)
+    write_record(folder, record)
+    return StoredRun(folder, record)
+
+
+def invalid(rule: str = "LG-VALID", found: str = "INVALID") -> Verdict:
+    finding = VerdictFinding(
+        rule=rule, severity="reject", path="logs", found=found, expected="VALID", mend="run again", source="LoadGen"
+    )
+    return Verdict(valid=False, loadgen="INVALID", findings=[finding])

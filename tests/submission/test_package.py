@@ -1,0 +1,385 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ConfigError, MissingError, Refused
+from harness.ledger.record import Fingerprint, State
+from harness.rules import load
+from harness.submission import package
+from harness.submission.manifest import NAME, read_manifest, strangers_in
+from tests.submission.made_up import BENCHMARK, add_run, invalid, machine, make_project, submission
+
+PACK = load("v6.1")
+
+
+@pytest.fixture
+def pack_up(project, store, names, tmp_path):
+    """Packages the store's runs as the entries say."""
+
+    def run(entries=None, *, demonstration=False, out=None):
+        return package(
+            store,
+            project,
+            entries or submission(),
+            out or tmp_path / "out",
+            demonstration=demonstration,
+            pack=PACK,
+            names=names,
+        )
+
+    return run
+
+
+def files(root: Path) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_layout(pack_up, store):
+    report = pack_up()
+    root = report.out / "open" / "Example"
+    assert {path.name for path in root.iterdir()} == {"systems", "src", "documentation", "results", NAME}
+    assert files(root / "documentation") == {"calibration.md", "bandwidth.md"}
+    assert files(root / "systems") == {"box.json"}
+    for scenario in ("Offline", "Server"):
+        folder = root / "results" / "box" / BENCHMARK / scenario
+        assert files(folder) == {
+            "measurements.json",
+            "README.md",
+            "user.conf",
+            "performance/run_1/mlperf_log_detail.txt",
+            "performance/run_1/mlperf_log_summary.txt",
+            "accuracy/mlperf_log_detail.txt",
+            "accuracy/mlperf_log_summary.txt",
+            "accuracy/mlperf_log_accuracy.json",
+            "accuracy/accuracy.txt",
+        }
+    assert not [path for path in report.out.rglob("*") if path.name.startswith(".") or path.is_symlink()]
+    assert not list(report.out.parent.glob(".out.*"))
+
+
+def test_logs_are_byte_for_byte_and_the_originals_as_they_were(pack_up, store):
+    before = {path: sha256(path) for path in store.root.rglob("*") if path.is_file()}
+    report = pack_up()
+    assert {path: sha256(path) for path in store.root.rglob("*") if path.is_file()} == before
+    filed = report.out / "open/Example/results/box" / BENCHMARK / "Server"
+    run = store.latest_finished("box", BENCHMARK, "Server", "performance")
+    for name in ("mlperf_log_detail.txt", "mlperf_log_summary.txt"):
+        assert (filed / "performance/run_1" / name).read_bytes() == (run.logs / name).read_bytes()
+    assert (filed / "user.conf").read_bytes() == (run.folder / "user.conf").read_bytes()
+
+
+def test_the_accuracy_log_is_cut_and_its_hash_kept(pack_up, store):
+    report = pack_up()
+    root = report.out / "open/Example"
+    run = store.latest_finished("box", BENCHMARK, "Offline", "accuracy")
+    whole = run.logs / "mlperf_log_accuracy.json"
+    accuracy = root / "results/box" / BENCHMARK / "Offline/accuracy"
+    cut = (accuracy / "mlperf_log_accuracy.json").read_bytes()
+    assert len(cut) == 4096 + 7 + 4096
+    assert whole.read_bytes().startswith(cut[:4096])
+    assert whole.read_bytes().endswith(cut[-4096:])
+    lines = (accuracy / "accuracy.txt").read_text().splitlines()
+    assert lines[0].startswith("Scored by the harness")
+    assert lines[-1] == f"hash={sha256(whole)}"
+    (entry,) = [t for t in read_manifest(root / NAME).truncated if "/Offline/" in t.path]
+    assert (entry.sha256_full, entry.bytes_full) == (sha256(whole), whole.stat().st_size)
+
+
+def test_the_manifest_knows_every_file_and_its_origin(pack_up):
+    report = pack_up()
+    root = report.out / "open/Example"
+    manifest = read_manifest(root / NAME)
+    assert {entry.path for entry in manifest.files} == files(root) - {NAME}
+    assert all(sha256(root / entry.path) == entry.sha256 for entry in manifest.files)
+    origins = {entry.path: entry.origin for entry in manifest.files}
+    log = f"results/box/{BENCHMARK}/Server/performance/run_1/mlperf_log_detail.txt"
+    assert origins[log] == f"run box/{BENCHMARK}/Server/performance#1 logs/mlperf_log_detail.txt"
+    assert "said in systems/box/system.yaml" in origins["systems/box.json"]
+    assert "host_memory_configuration" in origins["systems/box.json"]
+    assert manifest.demonstration is False
+    (row,) = [row for row in manifest.rows if row.scenario == "Server"]
+    assert [(leg.leg, leg.attempt, leg.attempts_total) for leg in row.legs] == [
+        ("performance", 1, 1),
+        ("accuracy", 1, 1),
+    ]
+    assert strangers_in(report.out) == []
+
+
+def test_the_description_is_in_the_rounds_order(pack_up):
+    system = json.loads((pack_up().out / "open/Example/systems/box.json").read_text())
+    assert list(system) == PACK.system_fields.required.value
+    assert (system["submitter"], system["division"], system["status"]) == ("Example", "open", "rdi")
+    assert system["accelerators_per_node"] == "0"
+    assert system["hw_notes"] == ""
+
+
+def test_measurements_say_what_ran(pack_up):
+    folder = pack_up().out / "open/Example/results/box" / BENCHMARK / "Offline"
+    assert json.loads((folder / "measurements.json").read_text()) == {
+        "input_data_types": "int32",
+        "retraining": "No",
+        "starting_weights_filename": f"tiny (sha256 {'ab' * 32})",
+        "weight_data_types": "bf16",
+        "weight_transformations": "none, the checkpoint's weights are computed with as they are",
+    }
+
+
+def test_the_readme_tells_how_and_how_often(pack_up, store, loadgen_runs):
+    add_run(store, loadgen_runs, "Offline", "performance", deviations=["output cap of the performance leg 32 tokens"])
+    readme = (pack_up().out / "open/Example/results/box" / BENCHMARK / "Offline/README.md").read_text()
+    assert "MLPerf Open" in readme
+    assert "not verified by MLCommons Association" in readme
+    assert "python -m harness run_harness --systems=box" in readme
+    assert "performance: attempt 2 is filed, of 2" in readme
+    assert "output cap of the performance leg 32 tokens" in readme
+    assert "85.1 Tokens/s" in readme
+    assert "| aime25 | 240 | 144 |" in readme
+    assert "DEMONSTRATION" not in readme
+
+
+def test_the_source_is_there_without_caches(pack_up, project):
+    (project.root / "systems/box/.token").write_text("hf_" + "a" * 30)
+    root = pack_up().out / "open/Example/src" / BENCHMARK / "torch"
+    found = files(root)
+    assert {"harness/submission/package.py", "harness/rules/v6.1.yaml", "systems/box/system.yaml", "Makefile"} <= found
+    assert "measurements/bandwidth.template.md" in found
+    assert not [path for path in found if "__pycache__" in path or "/." in path]
+
+
+# --- what is refused --------------------------------------------------------------------------------------------
+
+
+def test_a_leg_that_was_not_run(project, names, tmp_path, loadgen_runs):
+    from harness.ledger.store import ResultsStore
+
+    store = ResultsStore(project.root / "results")
+    add_run(store, loadgen_runs, "Offline", "performance")
+    add_run(store, loadgen_runs, "Offline", "accuracy", state=State.BROKEN)
+    with pytest.raises(MissingError) as caught:
+        package(
+            store,
+            project,
+            submission(scenarios=["Offline"]),
+            tmp_path / "out",
+            demonstration=True,
+            pack=PACK,
+            names=names,
+        )
+    assert "--test_mode=AccuracyOnly" in str(caught.value)
+    assert "1 attempts" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_legs_that_were_not_run_alike_show_what_differs(pack_up, store, loadgen_runs):
+    other = Fingerprint.of({"system": "box", "scenario": "Server", "versions.harness": "0.2.0"})
+    add_run(store, loadgen_runs, "Server", "accuracy", fingerprint=other)
+    with pytest.raises(Refused) as caught:
+        pack_up(demonstration=True)
+    assert 'versions.harness: "0.1.0" and "0.2.0"' in str(caught.value)
+    assert "scenario" not in caught.value.what.replace("versions.harness", "")
+
+
+def test_legs_of_different_machines(pack_up, store, loadgen_runs):
+    add_run(store, loadgen_runs, "Server", "accuracy", machine=machine("1" * 64, host_processor_core_count=4))
+    with pytest.raises(Refused, match="different machines: host_processor_core_count: 2 and 4"):
+        pack_up(demonstration=True)
+
+
+def test_rows_of_one_system_on_different_machines(pack_up, store, loadgen_runs):
+    for leg in ("performance", "accuracy"):
+        add_run(store, loadgen_runs, "Server", leg, machine=machine("1" * 64))
+    with pytest.raises(Refused, match="runs of box were made on different machines"):
+        pack_up()
+
+
+def test_a_system_that_changed_between_rows(pack_up, store, loadgen_runs):
+    for leg in ("performance", "accuracy"):
+        add_run(store, loadgen_runs, "Server", leg, machine=machine(operating_system="Debian 13"))
+    with pytest.raises(Refused, match="operating_system: 'Debian 1"):
+        pack_up()
+
+
+def test_invalid_runs(pack_up, store, loadgen_runs):
+    add_run(store, loadgen_runs, "Server", "performance", verdict=invalid())
+    with pytest.raises(Refused, match="performance run INVALID"):
+        pack_up()
+
+
+def test_runs_that_may_not_be_filed(pack_up, store, loadgen_runs):
+    add_run(store, loadgen_runs, "Server", "accuracy", not_submittable=["stand-in data set"])
+    with pytest.raises(Refused, match="stand-in data set"):
+        pack_up()
+
+
+def test_a_newer_short_run_does_not_hide_a_full_one(pack_up, store, loadgen_runs):
+    short = {"test_run": True, "not_submittable": ["short run (--test_run)"]}
+    add_run(store, loadgen_runs, "Server", "performance", **short)
+    report = pack_up()
+    (row,) = [row for row in report.rows if row.name.endswith("Server")]
+    assert (row.legs[0].attempt, row.legs[0].attempts_total) == (1, 2)
+
+
+def test_closed_allows_no_deviation_and_wants_audits(pack_up, store, loadgen_runs):
+    with pytest.raises(Refused, match="TEST07 and TEST09"):
+        pack_up(submission(division="closed"))
+    for scenario in ("Offline", "Server"):
+        for leg in ("performance", "accuracy"):
+            add_run(store, loadgen_runs, scenario, leg, deviations=["output cap 32"])
+    with pytest.raises(Refused, match="closed allows no deviation: output cap 32"):
+        pack_up(submission(division="closed"))
+    assert pack_up().rows  # open takes them
+
+
+def test_what_nobody_said_is_named_with_its_mend(store, names, tmp_path):
+    project = make_project(tmp_path / "unsaid", cooling=None, host_memory_configuration=None)
+    with pytest.raises(Refused) as caught:
+        package(store, project, submission(None), tmp_path / "out", demonstration=False, pack=PACK, names=names)
+    text = str(caught.value)
+    assert "edit submission.yaml: submitter" in text
+    assert "edit systems/box/system.yaml: cooling" in text
+    assert "edit systems/box/system.yaml: host_memory_configuration" in text
+
+
+def test_a_log_that_changed_since_the_run(pack_up, store):
+    run = store.latest_finished("box", BENCHMARK, "Server", "performance")
+    with (run.logs / "mlperf_log_detail.txt").open("a") as file:
+        file.write("\n")
+    with pytest.raises(Refused, match="not what the run wrote"):
+        pack_up()
+
+
+@pytest.mark.parametrize("name", ["logs/mlperf_log_accuracy.json", "accuracy.txt"])
+def test_an_accuracy_file_that_changed_or_is_gone(pack_up, store, name):
+    run = store.latest_finished("box", BENCHMARK, "Server", "accuracy")
+    with (run.folder / name).open("a") as file:
+        file.write("\n")
+    with pytest.raises(Refused, match="not what the run wrote"):
+        pack_up()
+    (run.folder / name).unlink()
+    with pytest.raises(MissingError, match="gone"):
+        pack_up()
+
+
+def test_a_round_that_is_not_the_packs(pack_up):
+    with pytest.raises(ConfigError):
+        pack_up(submission().model_copy(update={"round": "v9"}))
+
+
+# --- demonstrations ---------------------------------------------------------------------------------------------
+
+
+def test_a_demonstration_says_so_everywhere(store, names, tmp_path, loadgen_runs):
+    project = make_project(tmp_path / "unsaid", cooling=None, hw_notes="a box")
+    add_run(store, loadgen_runs, "Server", "performance", verdict=invalid(), not_submittable=["stand-in checkpoint"])
+    report = package(store, project, submission(None), tmp_path / "out", demonstration=True, pack=PACK, names=names)
+    root = report.out / "open" / "Demonstration"
+    assert [path.name for path in (report.out / "open").iterdir()] == ["Demonstration"]
+    system = json.loads((root / "systems/box.json").read_text())
+    assert system["submitter"] == "Demonstration"
+    assert system["cooling"] == "unknown (demonstration)"
+    note = (root / "DEMONSTRATION").read_text()
+    readme = (root / "results/box" / BENCHMARK / "Server/README.md").read_text()
+    for text in (note, readme, system["hw_notes"], system["sw_notes"]):
+        assert "DEMONSTRATION, not a submission" in text
+        assert "stand-in checkpoint" in text
+        assert "INVALID" in text
+    assert system["hw_notes"].endswith(". a box")
+    assert '"' not in system["hw_notes"]
+    assert "cooling" in note
+    offline = (root / "results/box" / BENCHMARK / "Offline/README.md").read_text()
+    assert "DEMONSTRATION" in offline
+    manifest = read_manifest(root / NAME)
+    assert manifest.demonstration
+    (row,) = [row for row in manifest.rows if row.scenario == "Server"]
+    assert "stand-in checkpoint" in row.not_submittable
+    assert report.unknown == ("box: cooling: nobody has said it; edit systems/box/system.yaml: cooling",)
+
+
+def test_a_demonstration_cannot_show_a_number_as_unknown(pack_up, store, loadgen_runs):
+    for scenario in ("Offline", "Server"):
+        for leg in ("performance", "accuracy"):
+            add_run(store, loadgen_runs, scenario, leg, machine=machine(accelerators_per_node=None))
+    with pytest.raises(Refused, match="accelerators_per_node"):
+        pack_up(demonstration=True)
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------
+
+
+def test_names_in_a_log_are_findings_and_the_log_stays_as_it_is(pack_up, store, loadgen_runs):
+    run = add_run(store, loadgen_runs, "Server", "performance", text="from buildhost7 10.1.2.3 in /home/zaphod/runs\n")
+    report = pack_up()
+    log = f"results/box/{BENCHMARK}/Server/performance/run_1/mlperf_log_detail.txt"
+    in_log = [finding for finding in report.findings if finding.path == log]
+    assert {finding.kind for finding in in_log} == {"host name", "address", "home folder", "user name"}
+    assert not any(secret in finding.masked for finding in in_log for secret in ("buildhost7", "10.1.2.3", "zaphod"))
+    lines = (run.logs / "mlperf_log_detail.txt").read_text().count("\n")
+    assert {finding.line for finding in in_log} == {lines}
+    filed = report.out / "open/Example" / log
+    assert filed.read_bytes() == (run.logs / "mlperf_log_detail.txt").read_bytes()
+
+
+def test_a_key_in_a_log_stops_the_package(pack_up, store, loadgen_runs, tmp_path):
+    key = "hf_" + "Q" * 30
+    add_run(store, loadgen_runs, "Server", "performance", text=f"token {key}\n")
+    with pytest.raises(Refused, match="key or token") as caught:
+        pack_up(demonstration=True)
+    assert key not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+# --- placing ----------------------------------------------------------------------------------------------------
+
+
+def test_its_own_tree_is_replaced_and_kept(pack_up, tmp_path):
+    first = pack_up()
+    assert first.previous is None
+    second = pack_up()
+    assert second.previous == tmp_path / "out.previous-1"
+    assert strangers_in(second.previous) == []
+    assert pack_up().previous == tmp_path / "out.previous-2"
+
+
+@pytest.mark.parametrize("change", ["added", "changed", "missing", "foreign", "file"])
+def test_what_somebody_else_made_is_not_replaced(pack_up, tmp_path, change):
+    out = tmp_path / "out"
+    if change == "foreign":
+        out.mkdir()
+        (out / "thesis.txt").write_text("years of work")
+    elif change == "file":
+        out.write_text("x")
+    else:
+        readme = pack_up().out / "open/Example/results/box" / BENCHMARK / "Server/README.md"
+        target = readme.with_name("notes.txt") if change == "added" else readme
+        if change == "missing":
+            target.unlink()
+        else:
+            target.write_text("mine")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(Refused):
+        pack_up()
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert not list(tmp_path.glob(".out.*"))
+
+
+def test_an_empty_folder_is_free(pack_up, tmp_path):
+    (tmp_path / "out").mkdir()
+    assert pack_up().previous is None
+
+
+def test_no_space_leaves_nothing_behind(pack_up, tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(MissingError, match="No space left"):
+        pack_up()
+    assert not [path for path in tmp_path.iterdir() if "out" in path.name]
