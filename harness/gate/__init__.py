@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from harness.gate.findings import Finding, Rule, Severity, Verdict, ordered, rules, verdict
 from harness.gate.metric import ResultMetric, mean_answer_tokens, result_metric
+from harness.gate.row import RowPlace, RowReport
 from harness.gate.run import check_run, unreadable
 from harness.gate.run_facts import Coverage, Expectation, RunFacts
+from harness.gate.tree import TreeReport, check_tree
 
 __all__ = [
     "Coverage",
     "Expectation",
     "Finding",
     "ResultMetric",
+    "RowPlace",
+    "RowReport",
     "Rule",
     "RunFacts",
     "Severity",
+    "TreeReport",
     "Verdict",
     "check_run",
+    "check_tree",
     "mean_answer_tokens",
     "ordered",
     "result_metric",

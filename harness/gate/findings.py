@@ -73,7 +73,7 @@ class Rule:
         return Finding(
             rule=self.id,
             severity=severity or self.severity,
-            path=str(path),
+            path=printable(str(path), _PATH_LENGTH),
             found=printable(found),
             expected=printable(expected or self.demand),
             mend=mend or self.mend,
@@ -82,6 +82,7 @@ class Rule:
 
 
 _RULES: dict[str, Rule] = {}
+_PATH_LENGTH = 4096
 
 
 def rule(id: str, severity: Severity, demand: str, *, mend: str, source: str) -> Rule:  # noqa: A002 - rules have ids

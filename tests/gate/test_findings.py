@@ -4,6 +4,7 @@ import pytest
 
 from harness.gate import Finding, Severity, Verdict, ordered, rules, verdict
 from harness.gate.findings import printable, rule
+from tests.gate import test_run, test_tree
 
 
 def finding(severity: Severity, name: str = "X", path: str = "p") -> Finding:
@@ -42,3 +43,14 @@ def test_order_and_single_mention():
 def test_texts_fit_a_terminal():
     assert printable("a\nb\x1b[31m\x00") == "a b\\x1b[31m\\x00"
     assert len(printable("x" * 1000)) == 300
+
+
+def test_every_rule_has_a_test_that_breaks_it():
+    of_runs = {breach[3] for breach in test_run.BREACHES}
+    of_trees = {breach[3] for breach in test_tree.BREACHES}
+    elsewhere = {
+        "ACC-EMPTY", "LG-ERRORS", "LG-STRAY-LINES", "LG-WARNINGS",
+        "MAN-ABSENT", "RUN-FAILED", "RUN-ISSUED", "RUN-OUTSTANDING", "TREE-UNREADABLE",
+    }  # fmt: skip
+    ours = {name for name in rules() if not name.startswith("HN-")}  # those are of the runs room
+    assert ours - of_runs - of_trees == elsewhere

@@ -86,7 +86,7 @@ BREACHES = [
     ("Server", "performance", {"loadgen_version": "6.0.17 @ NA"}, "LG-VERSION"),
     ("Server", "performance", {"effective_min_duration_ms": "long"}, "LG-LOG"),
     ("Server", "performance", {"power_end": "noon"}, "LG-LOG"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("scenario", "leg", "changes", "rule"), BREACHES)
@@ -260,3 +260,11 @@ def test_published_runs_differ_in_the_seeds_of_their_round_alone(scenario, value
         result_metric(DetailLog.read(folder / DETAIL), load("v6.1").benchmark(BENCHMARK).scenario(scenario)).value
         == value
     )
+
+
+def test_warnings_are_notes(loadgen_runs):
+    """LoadGen itself warns of its log buffers in every large Offline run."""
+    folder = loadgen_runs["Offline", "accuracy"]
+    (finding,) = check_run(facts(folder, "Offline", "accuracy"))
+    assert (finding.rule, finding.severity) == ("LG-WARNINGS", Severity.NOTE)
+    assert "Logging allocation" in finding.found

@@ -1,0 +1,82 @@
+"""Checks of systems/<system>.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import permutations
+from pathlib import PurePosixPath
+from typing import Any
+
+from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
+from harness.gate.findings import Finding, Severity
+from harness.rules import RulePack
+
+WHOLE_NUMBERS = ("number_of_nodes", "accelerators_per_node", "host_processors_per_node")
+"""The fields that the official programs turn into whole numbers."""
+
+
+def check_system(
+    system: Mapping[str, Any], path: PurePosixPath, division: str, submitter: str, pack: RulePack
+) -> Iterator[Finding]:
+    """What is wrong with a system description that lies in the folder of ``division`` and ``submitter``."""
+    yield from _fields(system, path, pack)
+    yield from _numbers(system, path)
+    yield from _fixed_values(system, path, division, submitter, pack)
+    if "is_network" in system and division != "network":
+        yield R.SYSTEM_NETWORK.broken(path, f"is_network is {system['is_network']!r}")
+
+
+def categories_of(system: Mapping[str, Any]) -> set[str]:
+    """The categories that a description claims."""
+    value = system.get("system_type")
+    return set(value.split(",")) if isinstance(value, str) else set()
+
+
+def _fields(system: Mapping[str, Any], path: PurePosixPath, pack: RulePack) -> Iterator[Finding]:
+    may_be_empty = set(pack.system_fields.may_be_empty.value)
+    for field in pack.system_fields.required.value:
+        if field not in system:
+            yield R.SYSTEM_FIELD.broken(path, f"no field {field}", source=pack.system_fields.required.source)
+        elif not system[field] and field not in may_be_empty:
+            source = pack.system_fields.may_be_empty.source
+            yield R.SYSTEM_EMPTY.broken(path, f"{field} is {system[field]!r}", source=source)
+        elif isinstance(system[field], list | dict):
+            yield R.SYSTEM_VALUE.broken(path, f"{field} is a {type(system[field]).__name__}")
+        elif isinstance(system[field], str) and '"' in system[field]:
+            yield R.SYSTEM_QUOTE.broken(path, f"{field} has a double quote")
+
+
+def _numbers(system: Mapping[str, Any], path: PurePosixPath) -> Iterator[Finding]:
+    for field in WHOLE_NUMBERS:
+        if system.get(field) and not _is_whole(system[field]):
+            yield R.SYSTEM_NUMBER.broken(path, f"{field} is {system[field]!r}")
+
+
+def _is_whole(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return False
+    try:
+        return int(value) >= 0
+    except ValueError:
+        return False
+
+
+def _fixed_values(
+    system: Mapping[str, Any], path: PurePosixPath, division: str, submitter: str, pack: RulePack
+) -> Iterator[Finding]:
+    kinds = pack.categories.value
+    types = [",".join(some) for n in range(1, len(kinds) + 1) for some in permutations(kinds, n)]
+    if (found := system.get("system_type")) not in types:
+        yield R.SYSTEM_TYPE.broken(path, f"system_type is {found!r}", "one of " + ", ".join(map(repr, types)))
+    wanted = (
+        (R.SYSTEM_STATUS, "status", pack.availability.value),
+        (R.SYSTEM_DIVISION, "division", [division]),
+        (R.SYSTEM_SUBMITTER, "submitter", [submitter]),
+    )
+    for rule, field, values in wanted:
+        found = system.get(field)
+        text = found if isinstance(found, str) else ""
+        if text not in values:  # the official checker forgives the case
+            severity = Severity.REVIEW if text.casefold() in (v.casefold() for v in values) else None
+            expected = "one of " + ", ".join(values) if len(values) > 1 else values[0]
+            yield rule.broken(path, f"{field} is {found!r}", expected, severity=severity)

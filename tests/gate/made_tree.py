@@ -1,0 +1,119 @@
+"""A small submission tree that has nothing against it, of real logs, for tests to break in one place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.rules import load
+from tests.gate.full_length import ACCURACY_LOG, BENCHMARK, DETAIL, SUMMARY, copy
+
+SUBMITTER = "Acme"
+SYSTEM = "Box"
+SCENARIOS = ("Offline", "Server")
+ROUND = load("v6.1")
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def make_tree(root: Path, runs: Mapping[tuple[str, str], Path], division: str) -> Path:
+    """Lays out ``<root>/<division>/Acme`` with one system and both scenarios; returns that folder."""
+    home = root / division / SUBMITTER
+    write(home / "systems" / f"{SYSTEM}.json", json.dumps(system(division), indent=1))
+    write(home / "src" / BENCHMARK / "main.py", "print()\n")
+    write(home / "documentation" / "calibration.md", "No quantisation.\n")
+    write(home / "documentation" / "bandwidth.md", "One network card.\n")
+    truncated = [make_row(home, runs, division, scenario) for scenario in SCENARIOS]
+    make_manifest(home, division, truncated)
+    return home
+
+
+def row(home: Path, scenario: str) -> Path:
+    return home / "results" / SYSTEM / BENCHMARK / scenario
+
+
+def system(division: str) -> dict[str, object]:
+    fields: dict[str, object] = {name: f"some {name}" for name in ROUND.system_fields.required.value}
+    fields |= {"division": division, "submitter": SUBMITTER, "status": "available", "system_type": "datacenter"}
+    return fields | {"number_of_nodes": 1, "accelerators_per_node": "0", "host_processors_per_node": 2}
+
+
+def make_row(home: Path, runs: Mapping[tuple[str, str], Path], division: str, scenario: str) -> dict[str, object]:
+    folder = row(home, scenario)
+    write(folder / "measurements.json", json.dumps(dict.fromkeys(ROUND.measurements_fields.value, "No")))
+    write(folder / "README.md", "make run_harness\n")
+    write(folder / "user.conf", "*.Offline.target_qps = 10\n")
+    copy(runs[scenario, "performance"], folder / "performance" / "run_1", scenario, "performance")
+    accuracy = copy(runs[scenario, "accuracy"], folder / "accuracy", scenario, "accuracy")
+    whole = sha256(accuracy / ACCURACY_LOG)
+    size = shorten(accuracy / ACCURACY_LOG)
+    write(accuracy / "accuracy.txt", f"Printing for submission_checker:\n'exact_match': 83.130\n\nhash={whole}\n")
+    if division == "closed":
+        write(folder / "TEST07" / "verify_accuracy.txt", "score 61.2\nTEST PASS\n")
+        write(folder / "TEST09" / "verify_output_len.txt", "mean 1300\nTEST PASS\n")
+    path = (accuracy / ACCURACY_LOG).relative_to(home).as_posix()
+    return {"path": path, "sha256_full": whole, "bytes_full": size}
+
+
+def shorten(log: Path) -> int:
+    kept, content = ROUND.accuracy_log_kept_bytes.value, log.read_bytes()
+    log.write_bytes(content[:kept] + ROUND.accuracy_log_separator.value.encode() + content[-kept:])
+    return len(content)
+
+
+def make_manifest(home: Path, division: str, truncated: list[dict[str, object]]) -> None:
+    files = [
+        {"path": p.relative_to(home).as_posix(), "sha256": sha256(p), "origin": "generated"}
+        for p in sorted(home.rglob("*"))
+        if p.is_file() and p.name != "MANIFEST.json"
+    ]
+    rows = [
+        {
+            "division": division,
+            "system": SYSTEM,
+            "benchmark": BENCHMARK,
+            "scenario": scenario,
+            "fingerprint": "f" * 64,
+            "legs": [
+                {"leg": leg, "attempt": 1, "attempts_total": 1, "run": "x"} for leg in ("performance", "accuracy")
+            ],
+            "not_submittable": [],
+            "deviations": [],
+        }
+        for scenario in SCENARIOS
+    ]
+    manifest = {"round": "v6.1", "demonstration": False, "files": files, "rows": rows, "truncated": truncated}
+    write(home / "MANIFEST.json", json.dumps(manifest, indent=1))
+
+
+def remake_manifest(home: Path) -> None:
+    """The manifest again, over the files as they are now."""
+    old = json.loads((home / "MANIFEST.json").read_text())
+    make_manifest(home, home.parent.name, old["truncated"])
+
+
+def change_json(path: Path, **values: object) -> None:
+    """Sets values in a JSON object; Ellipsis removes the key."""
+    data = json.loads(path.read_text()) | values
+    path.write_text(json.dumps({k: v for k, v in data.items() if v is not ...}))
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+__all__ = ["BENCHMARK", "DETAIL", "SUMMARY", "SUBMITTER", "SYSTEM"]
