@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -39,7 +40,7 @@ class Dataset:
     """One table of a data set, checked: row i is ``prompts[i]``, of ``subsets[i]``, answered by ``ground_truth[i]``.
 
     ``name`` is what :class:`harness.engines.base.Workload` calls it. ``stand_in`` tells data made by the harness from
-    the benchmark's own: a run on it may never be filed.
+    the benchmark's own: a run on it may never be filed. ``whole`` is False where rows were left away.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Dataset:
     ground_truth: tuple[str | None, ...]
     files: tuple[DataFile, ...]
     stand_in: bool
+    whole: bool = True
 
     def __post_init__(self) -> None:
         if not len(self.prompts) == len(self.subsets) == len(self.ground_truth):
@@ -62,9 +64,18 @@ class Dataset:
         return len(self.prompts)
 
     def head(self, rows: int) -> Dataset:
-        """The first rows alone, for short runs; the files and their hash stay those of the whole."""
+        """The first rows alone, for short runs; the files and their hash stay those of the whole.
+
+        Itself where that is all of them; ValueError where there are fewer.
+        """
+        if not 0 <= rows <= self.rows:
+            raise ValueError(f"the first {rows} rows of {self.rows}")
+        if rows == self.rows:
+            return self
         prompts = PromptTable(self.prompts.flat, self.prompts.starts[:rows], self.prompts.lengths[:rows])
-        return replace(self, prompts=prompts, subsets=self.subsets[:rows], ground_truth=self.ground_truth[:rows])
+        return replace(
+            self, prompts=prompts, subsets=self.subsets[:rows], ground_truth=self.ground_truth[:rows], whole=False
+        )
 
     @property
     def max_prompt_tokens(self) -> int:
@@ -143,8 +154,8 @@ class SubsetScore:
 class Score:
     """What an accuracy log came to. ``key`` is the metric's name in accuracy.txt, ``value`` the metric.
 
-    There is a value only where every row was answered and graded: no number stands for a part of the whole.
-    ``stand_in`` is that of the data set it was scored against, ``evaluator`` says who scored.
+    There is a value only where every row was asked, answered and graded: no number stands for a part of the whole.
+    ``stand_in`` and ``whole`` are those of the data set it was scored against, ``evaluator`` says who scored.
     """
 
     key: str
@@ -152,11 +163,13 @@ class Score:
     subsets: tuple[SubsetScore, ...]
     evaluator: str
     stand_in: bool
+    whole: bool = True
 
     def __post_init__(self) -> None:
         if self.value is not None and not self.complete:
             raise ValueError(
                 f"a {self.key} of {self.value} with {self.failed} failed and {self.unscored} unscored rows"
+                + ("" if self.whole else " of a part of the data set")
             )
 
     @property
@@ -176,8 +189,8 @@ class Score:
 
     @property
     def complete(self) -> bool:
-        """Whether every row was answered and graded."""
-        return self.samples > 0 and not self.failed and not self.unscored
+        """Whether every row was asked, answered and graded."""
+        return self.whole and self.samples > 0 and not self.failed and not self.unscored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,11 +278,17 @@ class Benchmark(Protocol):
         """
 
     def score(
-        self, answers: Iterable[Answer], dataset: Dataset, *, failed: Collection[int] = (), where: object = None
+        self,
+        answers: Iterable[Answer],
+        dataset: Dataset,
+        *,
+        failed: AbstractSet[int] = frozenset(),
+        where: object = None,
     ) -> Score:
         """Grades an accuracy log: every row exactly once, ``failed`` ones failed whatever was logged for them.
 
-        ``where`` names the log in errors. Raises RunBroke for rows that are missing, doubled or not of the data set.
+        Whether a row is in ``failed`` is asked once its answer was drawn. ``where`` names the log in errors. Raises
+        RunBroke for rows that are missing, doubled or not of the data set.
         """
 
     def accuracy_text(self, score: Score) -> str:

@@ -21,6 +21,18 @@ def test_a_data_set_knows_its_size() -> None:
         dataset(truths=3)
 
 
+def test_the_first_rows_of_a_data_set() -> None:
+    head = dataset().head(1)
+    assert (head.rows, head.whole, head.subsets, head.max_prompt_tokens) == (1, False, ("a",), 1)
+    assert head.prompts[0].tolist() == [1]
+    whole = dataset()
+    assert whole.head(2) is whole
+    assert whole.whole
+    for rows in (-1, 3):
+        with pytest.raises(ValueError, match=f"first {rows} rows of 2"):
+            whole.head(rows)
+
+
 def test_the_hash_depends_on_names_and_contents_but_not_on_order_or_place() -> None:
     a, b = DataFile(Path("/p/a"), "00"), DataFile(Path("/p/b"), "11")
     first = dataset((a, b)).sha256

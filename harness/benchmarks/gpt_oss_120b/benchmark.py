@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +63,12 @@ class GptOss120b:
         return (HarmonyRoundTrip.make(trained=not stand_in_checkpoint),)
 
     def score(
-        self, answers: Iterable[Answer], dataset: Dataset, *, failed: Collection[int] = (), where: object = None
+        self,
+        answers: Iterable[Answer],
+        dataset: Dataset,
+        *,
+        failed: AbstractSet[int] = frozenset(),
+        where: object = None,
     ) -> Score:
         """AIME and GPQA graded as the reference grades them; LiveCodeBench stays unscored."""
         repeats = {name: subset.repeats for name, subset in self.rules.accuracy_subsets.value.items()}

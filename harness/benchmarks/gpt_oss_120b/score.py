@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from harness.benchmarks.base import Answer, Dataset, Score, SubsetScore
@@ -23,7 +24,7 @@ def score(
     *,
     key: str,
     repeats: Mapping[str, int],
-    failed: Collection[int] = (),
+    failed: AbstractSet[int] = frozenset(),
     where: object = None,
 ) -> Score:
     """Grades every row of a data set exactly once; ``failed`` rows are failed whatever was logged for them.
@@ -31,14 +32,14 @@ def score(
     ``key`` is the metric's name; ``repeats`` says how often the questions of a subset are asked (once where it does
     not say). Raises RunBroke where the answers miss rows, have one twice, or have one that the data set has not.
     """
-    lost = frozenset(failed)
     tallies = {name: _Tally() for name in sorted(set(dataset.subsets))}
     for row, ids in _each_row_once(answers, dataset.rows, where):
         name = dataset.subsets[row]
-        verdict = Verdict.FAILED if row in lost else _verdict(name, ids, dataset.ground_truth[row])
+        verdict = Verdict.FAILED if row in failed else _verdict(name, ids, dataset.ground_truth[row])
         tallies[name].add(verdict, len(ids))
     subsets = tuple(tally.result(name, repeats.get(name, 1)) for name, tally in tallies.items())
-    return Score(key, _value(subsets), subsets, EVALUATOR, dataset.stand_in)
+    value = _value(subsets) if dataset.whole else None
+    return Score(key, value, subsets, EVALUATOR, dataset.stand_in, dataset.whole)
 
 
 def accuracy_text(score: Score) -> str:
@@ -47,7 +48,7 @@ def accuracy_text(score: Score) -> str:
     The metric's line has the form that the submission checker looks for, and is there only where the score has a
     value; nothing else in the text has that form.
     """
-    lines = [f"Scored by {score.evaluator}, not by the reference's evaluator.", *_stand_in_line(score), *_table(score)]
+    lines = [f"Scored by {score.evaluator}, not by the reference's evaluator.", *_warnings(score), *_table(score)]
     lines += [f"failed: {score.failed}", f"unscored: {score.unscored}"]
     if score.value is not None:
         lines.append(f"'{score.key}': {score.value:.3f}")
@@ -124,8 +125,11 @@ def _value(subsets: tuple[SubsetScore, ...]) -> float | None:
     return right / total * 100
 
 
-def _stand_in_line(score: Score) -> list[str]:
-    return ["The data set is a stand-in: this score says nothing about a model."] if score.stand_in else []
+def _warnings(score: Score) -> Iterator[str]:
+    if score.stand_in:
+        yield "The data set is a stand-in: this score says nothing about a model."
+    if not score.whole:
+        yield f"Only {score.samples} rows of the data set were asked: this is no score of the whole."
 
 
 def _table(score: Score) -> list[str]:

@@ -81,6 +81,8 @@ def test_aime_number(text: str, number: int | None) -> None:
         (rf"{HEADER}Units.\nAnswer: C", "C"),
         ("I think ANSWER = (c) fits, FINAL ANSWER: A", "A"),
         ("The ANSWER = (c) fits", "C"),
+        ("ANSWER = (c)? No: ANSWER = (d)", "D"),
+        (f"<|channel|>analysis<|message|>Answer: A, no, Answer: B<|end|>{HEADER}See above.", "B"),
         ("Nothing of the kind", None),
         ("Answer: E", None),
         ("Answer: Because", None),

@@ -25,6 +25,12 @@ def test_texts_with_special_tokens_round_trip(text: str, special: str) -> None:
     assert round_trip(vocab.encode(text + special + text)) is None
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, vocab.VOCAB_SIZE - 1), min_size=1, max_size=32))
+def test_whatever_a_model_may_sample_round_trips(sampled: list[int]) -> None:
+    assert round_trip(sampled) is None
+
+
 def test_another_spelling_of_the_same_text_is_no_loss() -> None:
     pieces = [token for char in "seven times eight" for token in vocab.encode(char)]
     assert pieces != vocab.encode("seven times eight")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +49,7 @@ def test_each_row_is_in_exactly_one_state() -> None:
 @pytest.mark.harmony
 def test_a_failed_row_is_failed_whatever_was_logged_for_it() -> None:
     log = answers([r"\boxed{7}", r"\boxed{7}"])
-    found = score(log, dataset([("aime25", "7")] * 2), key="k", repeats=REPEATS, failed=[0])
+    found = score(log, dataset([("aime25", "7")] * 2), key="k", repeats=REPEATS, failed={0})
     assert (found.subsets[0].correct, found.subsets[0].failed) == (1, 1)
     assert found.subsets[0].output_tokens == len(log[1][1])
 
@@ -144,6 +144,31 @@ def test_the_line_of_the_metric_is_the_one_the_checker_finds() -> None:
     text = accuracy_text(Score("exact_match", 83.13, (subset,), "us", stand_in=False))
     assert METRIC_LINE.findall(text) == ["83.130"]
     assert "stand-in" not in text
+
+
+@pytest.mark.harmony
+def test_the_first_rows_have_no_value_though_all_are_graded() -> None:
+    head = dataset(ROWS).head(4)
+    found = score(answers(TEXTS[:4]), head, key="exact_match", repeats=REPEATS)
+    assert (found.samples, found.failed, found.unscored) == (4, 0, 0)
+    assert found.value is None
+    text = accuracy_text(found)
+    assert "Only 4 rows of the data set were asked" in text
+    assert "exact_match" not in text
+
+
+@pytest.mark.harmony
+def test_failures_may_be_found_out_while_the_log_is_read() -> None:
+    failed: set[int] = set()
+
+    def log() -> Iterator[Answer]:
+        for row, ids in answers([r"\boxed{7}"] * 3):
+            if row == 1:
+                failed.add(row)
+            yield row, ids
+
+    found = score(log(), dataset([("aime25", "7")] * 3), key="k", repeats=REPEATS, failed=failed)
+    assert (found.subsets[0].correct, found.failed) == (2, 1)
 
 
 def test_a_score_of_a_part_has_no_value() -> None:
