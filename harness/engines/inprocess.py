@@ -29,11 +29,17 @@ class InProcessEngine:
 
     def poll(self, timeout_s: float) -> list[Event]:
         """Steps the core until it tells something, ``wake`` is called or ``timeout_s`` is over."""
+        core = self._core
         deadline = time.monotonic() + timeout_s
+        left = max(0.0, timeout_s)
         while True:
-            woken = self._receive(deadline)
-            events = [] if self._core.wait_s() else self._core.step()
-            if events or woken or time.monotonic() >= deadline:
+            wait_s = core.wait_s()
+            woken = self._receive(left if wait_s is None else min(left, wait_s))
+            events = core.step() if core.wait_s() == 0 else []
+            if events or woken:
+                return events
+            left = deadline - time.monotonic()
+            if left <= 0:
                 return events
 
     def close(self) -> None:
@@ -42,21 +48,19 @@ class InProcessEngine:
             self._inbox.get_nowait()
         self._core.cancel()
 
-    def _receive(self, deadline: float) -> bool:
-        """Hands all that was submitted to the core, waiting for it while the core has nothing to do."""
+    def _receive(self, timeout_s: float) -> bool:
+        """Hands all that was submitted to the core, waiting for the first; True where ``wake`` was called."""
+        inbox = self._inbox
         woken = False
-        wait_s = self._core.wait_s()
         try:
-            if wait_s == 0:
-                requests = self._inbox.get_nowait()
-            else:
-                left = max(0.0, deadline - time.monotonic())
-                requests = self._inbox.get(timeout=left if wait_s is None else min(left, wait_s))
+            requests = inbox.get(timeout=timeout_s) if timeout_s else inbox.get_nowait()
             while True:
                 if requests is None:
                     woken = True
                 else:
                     self._core.submit(requests)
-                requests = self._inbox.get_nowait()
+                if inbox.empty():  # cheaper to ask than to catch
+                    return woken
+                requests = inbox.get_nowait()
         except Empty:
             return woken

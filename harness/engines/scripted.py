@@ -24,6 +24,7 @@ from harness.engines.base import (
     Finish,
     Int32Array,
     Int64Array,
+    PromptTable,
     Requests,
     TokenEvents,
     Tokens,
@@ -34,68 +35,115 @@ from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSetting
 EXIT_SCRIPTED_DEATH: Final = 86
 UNBOUNDED_SLOTS: Final = 1 << 20
 NEVER_NS: Final = 1 << 62
+FEW: Final = 32
+ONE_ZERO: Final = (0,)
+STOP, LENGTH = (int(Finish.STOP),), (int(Finish.LENGTH),)
 
 
 class Script(Protocol):
     """Which answer belongs to a row."""
 
-    def __contains__(self, row: int) -> bool:
-        """Whether there is an answer for this row."""
+    rows: int
+    """For how many rows there are answers."""
 
     def one(self, row: int, cap: int) -> Int32Array:
         """The first ``cap`` ids of the answer of one row; a view."""
 
-    def many(self, rows: Int64Array, cap: int) -> tuple[Int32Array, Int64Array]:
-        """The same for n rows: all ids in one new array, and where each answer ends in it."""
+    def many(self, rows: Sequence[int], cap: int) -> Batch:
+        """The same for n rows, in memory of their own."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """n answers as :class:`~harness.engines.base.Answers` has them; ``longest`` is the length of the longest."""
+
+    tokens: Int32Array
+    ends: Sequence[int]
+    finish: Sequence[int]
+    longest: int
+
+    def at(self, position: int, numbers: Sequence[int]) -> tuple[Sequence[int], Int32Array]:
+        """Which of the answers have a token at a position, by their numbers, and those tokens."""
+        ends = np.asarray(self.ends, np.int64)
+        starts = np.concatenate((np.zeros(1, np.int64), ends[:-1]))
+        has = ends - starts > position
+        if has.all():
+            return numbers, self.tokens[starts + position]
+        return [numbers[i] for i in np.flatnonzero(has).tolist()], self.tokens[starts[has] + position]
+
+
+class EvenBatch(Batch):
+    """Answers of one length: their places need no looking up."""
+
+    def at(self, position: int, numbers: Sequence[int]) -> tuple[Sequence[int], Int32Array]:
+        """Every answer has a token at every position below that length."""
+        return numbers, self.tokens[position :: self.longest].copy()
 
 
 class CountingScript:
     """Every answer has ``length`` ids and counts up from its row, modulo the vocabulary."""
+
+    rows = NEVER_NS
 
     def __init__(self, length: int, vocab_size: int) -> None:
         self._vocab_size = vocab_size
         self._length = length
         self._counted: Int32Array = np.arange(vocab_size + length, dtype=np.int64).__mod__(vocab_size).astype(np.int32)
 
-    def __contains__(self, row: int) -> bool:
-        return row >= 0
-
     def one(self, row: int, cap: int) -> Int32Array:
         """A view into one table: nothing is computed."""
         first = row % self._vocab_size
         return self._counted[first : first + min(self._length, cap)]
 
-    def many(self, rows: Int64Array, cap: int) -> tuple[Int32Array, Int64Array]:
+    def many(self, rows: Sequence[int], cap: int) -> Batch:
         """n equal lengths, so one gather from the table."""
-        length = min(self._length, cap)
-        ends = np.arange(1, len(rows) + 1, dtype=np.int64) * length
-        places = (rows % self._vocab_size)[:, None] + np.arange(length)
-        return self._counted[places].reshape(-1), ends
+        n, length = len(rows), min(self._length, cap)
+        finish = (Finish.LENGTH if length >= cap else Finish.STOP,) * n
+        if not length:
+            return Batch(self._counted[:0], (0,) * n, finish, 0)
+        if n <= FEW:
+            tokens = np.concatenate([self.one(row, cap) for row in rows])
+        else:
+            first = np.array(rows, np.int64) % self._vocab_size
+            tokens = self._counted[first[:, None] + np.arange(length)].reshape(-1)
+        return EvenBatch(tokens, range(length, n * length + 1, length), finish, length)
 
 
 class RecordedScript:
     """Answers that were written before, as :func:`read_answers` reads them."""
 
     def __init__(self, tokens: Int32Array, ends: Int64Array) -> None:
+        self.rows = len(ends)
         self._tokens = tokens
         self._ends = ends
         self._starts = np.concatenate((np.zeros(1, np.int64), ends[:-1])) if len(ends) else ends
-
-    def __contains__(self, row: int) -> bool:
-        return 0 <= row < len(self._ends)
 
     def one(self, row: int, cap: int) -> Int32Array:
         """A view into the file's array."""
         start = int(self._starts[row])
         return self._tokens[start : min(int(self._ends[row]), start + cap)]
 
-    def many(self, rows: Int64Array, cap: int) -> tuple[Int32Array, Int64Array]:
+    def many(self, rows: Sequence[int], cap: int) -> Batch:
         """A ragged gather: the place of each id is its answer's start plus its position in the answer."""
-        starts = self._starts[rows]
-        lengths = np.minimum(self._ends[rows] - starts, cap)
+        which = np.array(rows, np.int64)
+        starts = self._starts[which]
+        lengths = np.minimum(self._ends[which] - starts, cap)
         ends = np.cumsum(lengths)
         places = np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()))
-        return self._tokens[places], ends
+        finish = np.where(lengths >= cap, int(Finish.LENGTH), int(Finish.STOP))
+        return Batch(self._tokens[places], ends.tolist(), finish.tolist(), int(lengths.max()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Course:
+    """What a workload comes to here, looked up once: ``at_once`` without service times and faults."""
+
+    workload: Workload
+    script: Script
+    cap: int
+    faults: Faults
+    at_once: bool
+    told: TokenEvents
 
 
 @dataclass(slots=True)
@@ -148,7 +196,8 @@ class ScriptedCore:
         self._scripts: dict[str, Script] = {
             name: RecordedScript(*read_answers(path, settings.vocab_size)) for name, path in settings.answers.items()
         }
-        self._timeless = settings.first_token.mean_s == 0 and settings.per_token.mean_s == 0
+        self._course: _Course | None = None
+        self._all_fit: PromptTable | None = None
         self._at_once: list[Requests] = []
         self._failures: list[Event] = []
         self._agenda: list[tuple[int, int, _Running]] = []
@@ -171,13 +220,13 @@ class ScriptedCore:
 
     def submit(self, requests: Requests) -> None:
         """Takes them; see :class:`~harness.engines.base.EngineCore`."""
-        if not self._fits(requests):
-            requests = self._without_unfit(requests)
-        faults = self._settings.faults_of(requests.workload.dataset)
-        if self._timeless and faults is NO_FAULTS:
+        course = self._course_of(requests.workload)
+        if not self._fits(requests, course.script):
+            requests = self._without_unfit(requests, course.script)
+        if course.at_once:
             self._at_once.append(requests)
         else:
-            self._schedule(requests, faults)
+            self._schedule(requests, course)
 
     def step(self) -> list[Event]:
         """Tells all that is due."""
@@ -185,8 +234,8 @@ class ScriptedCore:
         self._failures = []
         if self._at_once:
             taken, self._at_once = self._at_once, []
-            for requests in _joined(taken):
-                events.extend(self._answer(requests))
+            for requests in taken if len(taken) == 1 else _joined(taken):
+                self._answer(requests, events)
         if self._agenda:
             events.extend(self._tell_due())
         return events
@@ -206,21 +255,35 @@ class ScriptedCore:
         self._agenda = []
         self._slots = _Slots([0] * (self._settings.slots or 0))
 
-    def _script(self, dataset: str) -> Script:
-        return self._scripts.get(dataset, self._counting)
+    def _course_of(self, workload: Workload) -> _Course:
+        if self._course is not None and self._course.workload is workload:
+            return self._course
+        settings = self._settings
+        timeless = settings.first_token.mean_s == 0 and settings.per_token.mean_s == 0
+        faults = settings.faults_of(workload.dataset)
+        self._course = _Course(
+            workload,
+            self._scripts.get(workload.dataset, self._counting),
+            workload.sampling.max_new_tokens,
+            faults,
+            timeless and faults is NO_FAULTS,
+            workload.token_events,
+        )
+        return self._course
 
-    def _fits(self, requests: Requests) -> bool:
-        """Whether all can be served. The common case is decided without a look at each request."""
+    def _fits(self, requests: Requests, script: Script) -> bool:
+        """Whether all can be served. For the common cases no request is looked at."""
         limit = self._settings.max_total_tokens
-        if requests.prompts.flat.size >= limit and any(
-            requests.prompts.lengths[row] >= limit for row in requests.prompt_rows
-        ):
-            return False
-        script = self._script(requests.workload.dataset)
-        return all(row in script for row in requests.rows)
+        prompts = requests.prompts
+        if prompts is not self._all_fit and prompts.flat.size >= limit:
+            if len(prompts) and int(prompts.lengths.max()) >= limit:
+                return False  # perhaps none of these, but then only time is lost
+            self._all_fit = prompts
+        return (
+            script.rows == NEVER_NS or not requests.rows or 0 <= min(requests.rows) <= max(requests.rows) < script.rows
+        )
 
-    def _without_unfit(self, requests: Requests) -> Requests:
-        script = self._script(requests.workload.dataset)
+    def _without_unfit(self, requests: Requests, script: Script) -> Requests:
         limit = self._settings.max_total_tokens
         fit: list[int] = []
         for i, (number, row) in enumerate(zip(requests.numbers, requests.rows, strict=True)):
@@ -228,7 +291,7 @@ class ScriptedCore:
             if length >= limit:
                 message = f"the prompt of row {row} has {length} tokens; prompt and answer together may have {limit}"
                 self._failures.append(Failure(number, "prompt_too_long", message))
-            elif row not in script:
+            elif not 0 <= row < script.rows:
                 message = f"no scripted answer for row {row} of {requests.workload.dataset!r}"
                 self._failures.append(Failure(number, "no_such_row", message))
             else:
@@ -241,26 +304,32 @@ class ScriptedCore:
             [requests.prompt_rows[i] for i in fit],
         )
 
-    def _answer(self, requests: Requests) -> Iterator[Event]:
+    def _answer(self, requests: Requests, events: list[Event]) -> None:
         """Tokens and answers of requests that take no time."""
-        workload = requests.workload
-        cap = workload.sampling.max_new_tokens
-        script = self._script(workload.dataset)
+        course = self._course_of(requests.workload)
         now = self._clock()
-        if len(requests) == 1:
-            answer = script.one(requests.rows[0], cap)
-            if len(answer) and workload.token_events is TokenEvents.FIRST:
-                yield Tokens(requests.numbers, (0,), answer[:1], now)
-            elif workload.token_events is TokenEvents.ALL:
-                for at in range(len(answer)):
-                    yield Tokens(requests.numbers, (at,), answer[at : at + 1], now)
-            finish = Finish.LENGTH if len(answer) >= cap else Finish.STOP
-            yield Answers(requests.numbers, answer, (len(answer),), (now,), (now,), (finish,))
-        elif len(requests):
-            yield from _answer_many(requests, *script.many(np.asarray(requests.rows, np.int64), cap), now)
+        numbers, n = requests.numbers, len(requests.rows)
+        if n == 1:
+            answer = course.script.one(requests.rows[0], course.cap)
+            length = len(answer)
+            if course.told is TokenEvents.FIRST and length:
+                events.append(Tokens(numbers, ONE_ZERO, answer[:1], now))
+            elif course.told is TokenEvents.ALL:
+                events.extend(Tokens(numbers, (at,), answer[at : at + 1], now) for at in range(length))
+            finish = LENGTH if length >= course.cap else STOP
+            times = (now,)
+            events.append(Answers(numbers, answer, (length,), times, times, finish))
+        elif n:
+            batch = course.script.many(requests.rows, course.cap)
+            told = 0 if course.told is TokenEvents.NONE else batch.longest
+            for at in range(min(told, 1) if course.told is TokenEvents.FIRST else told):
+                which, tokens = batch.at(at, numbers)
+                events.append(Tokens(which, (at,) * len(which), tokens, now))
+            all_times = (now,) * n
+            events.append(Answers(numbers, batch.tokens, batch.ends, all_times, all_times, batch.finish))
 
-    def _schedule(self, requests: Requests, faults: Faults) -> None:
-        settings = self._settings
+    def _schedule(self, requests: Requests, course: _Course) -> None:
+        settings, faults = self._settings, course.faults
         dataset = requests.workload.dataset
         rows = np.asarray(requests.rows, np.int64)
         first_ns = settings.first_token.draw_ns(rows, f"{settings.seed}/{dataset}/first")
@@ -269,25 +338,13 @@ class ScriptedCore:
         for number, row, first, gap in zip(
             requests.numbers, requests.rows, first_ns.tolist(), gap_ns.tolist(), strict=True
         ):
-            running = self._begin(number, row, requests.workload, faults)
+            running = _begin(number, row, course)
             running.gap_ns = gap
             wait = int(first + faults.slow.get(row, 0.0) * 1e9)
             service = NEVER_NS if row in faults.hang else wait + int(max(0, len(running.answer) - 1) * gap)
             running.first_due_ns = self._slots.take(arrived, service) + wait
             if row not in faults.hang and running.first_due_ns < NEVER_NS:
                 self._enter(running)
-
-    def _begin(self, number: int, row: int, workload: Workload, faults: Faults) -> _Running:
-        cap = workload.sampling.max_new_tokens
-        answer = self._script(workload.dataset).one(row, cap)
-        finish = Finish.LENGTH if len(answer) >= cap else Finish.STOP
-        shortened = faults.shortened(row)
-        if shortened is not None:
-            answer, finish = answer[:shortened], Finish.STOP
-        told = {TokenEvents.NONE: 0, TokenEvents.FIRST: min(1, len(answer)), TokenEvents.ALL: len(answer)}
-        fault = "die" if row == faults.die else "fail" if row in faults.fail else None
-        to_tell = 0 if fault else told[workload.token_events]
-        return _Running(number, row, answer, finish, to_tell, 0, 0.0, fault)
 
     def _enter(self, running: _Running) -> None:
         self._entries += 1  # equal times are told in order of entry, and two requests are never compared
@@ -333,18 +390,15 @@ def _joined(taken: list[Requests]) -> Iterator[Requests]:
             yield Requests(group[0].workload, numbers, rows, group[0].prompts, ())
 
 
-def _answer_many(requests: Requests, tokens: Int32Array, ends: Int64Array, now: int) -> Iterator[Event]:
-    workload = requests.workload
-    lengths = np.diff(ends, prepend=0)
-    told = {TokenEvents.NONE: 0, TokenEvents.FIRST: 1, TokenEvents.ALL: int(lengths.max())}[workload.token_events]
-    for at in range(told):
-        which = np.flatnonzero(lengths > at)
-        numbers = requests.numbers if len(which) == len(requests) else [requests.numbers[i] for i in which.tolist()]
-        places = (ends - lengths)[which] + at
-        yield Tokens(numbers, [at] * len(which), tokens[places], now)
-    finish = np.where(lengths >= workload.sampling.max_new_tokens, int(Finish.LENGTH), int(Finish.STOP))
-    times = [now] * len(requests)
-    yield Answers(requests.numbers, tokens, ends.tolist(), times, times, finish.tolist())
+def _begin(number: int, row: int, course: _Course) -> _Running:
+    answer = course.script.one(row, course.cap)
+    finish = Finish.LENGTH if len(answer) >= course.cap else Finish.STOP
+    shortened = course.faults.shortened(row)
+    if shortened is not None:
+        answer, finish = answer[:shortened], Finish.STOP
+    told = {TokenEvents.NONE: 0, TokenEvents.FIRST: min(1, len(answer)), TokenEvents.ALL: len(answer)}
+    fault = "die" if row == course.faults.die else "fail" if row in course.faults.fail else None
+    return _Running(number, row, answer, finish, 0 if fault else told[course.told], 0, 0.0, fault)
 
 
 def _tell(told: Sequence[_Running], now: int) -> Tokens:
