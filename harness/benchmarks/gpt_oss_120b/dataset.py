@@ -6,10 +6,12 @@ prompts are then taken from it through a memory map, which all processes share.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -131,7 +133,8 @@ class _Table:
                     mend=MEND,
                 )
             columns = pq.read_table(path, columns=needed)
-        except (pa.ArrowException, OSError) as error:
+            columns.validate(full=True)  # Damage shows here, not as a crash in whoever reads the values.
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DatasetError(f"not a parquet file that can be read: {error}", where=path, mend=MEND) from error
         renamed = columns.rename_columns([TOKENS, COUNT, TRUTH, SUBSET]).combine_chunks()
         return cls(path, renamed, STAND_IN_KEY in (schema.metadata or {}))
@@ -176,7 +179,7 @@ class _Table:
         values = pc.list_flatten(column)
         if values.null_count:
             raise DatasetError(f"{values.null_count} token ids are null", where=where, mend=MEND)
-        return values.to_numpy().astype(np.int64), lengths
+        return values.to_numpy().astype(np.int64, copy=False), lengths
 
     def _check_counts(self, lengths: Int64Array) -> None:
         stated = self.columns.column(COUNT).to_pylist()
@@ -249,8 +252,11 @@ def _check_same_ids(path: Path, padded: npt.NDArray[Any], prompts: PromptTable) 
 
 def _array(path: Path) -> npt.NDArray[Any]:
     try:
-        array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError, TokenError, SyntaxError, TypeError, OverflowError, Warning) as error:
+        # numpy parses the header as Python source; what is wrong with it comes out as any of these.
         raise DatasetError(f"not an array that can be read: {error}", where=path, mend=MEND) from error
     if not np.issubdtype(array.dtype, np.integer):
         raise DatasetError(f"the array is of type {array.dtype}", where=path, expected="integers", mend=MEND)

@@ -131,6 +131,24 @@ def test_counts_that_disagree(write_table: WriteTable) -> None:
     fails(write_table(PROMPTS, counts=[3, 2, 4]), "row 1 has 1 token ids where num_tokens says 2")
 
 
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_damaged_file_is_told_or_still_readable(write_table: WriteTable, data: st.DataObject) -> None:
+    folder = write_table(PROMPTS, pair=True)
+    path = data.draw(st.sampled_from(sorted((folder / "acc").iterdir())))
+    content = bytearray(path.read_bytes())
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+    else:
+        for _ in range(data.draw(st.integers(1, 3))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    try:
+        assert read(folder, "accuracy", wanted()).rows == 3
+    except DatasetError as error:
+        assert str(path.parent) in str(error)
+
+
 def test_one_array_without_the_other(write_table: WriteTable) -> None:
     folder = write_table(PROMPTS, pair=True)
     (folder / "acc" / "input_lens_acc_eval.npy").unlink()
