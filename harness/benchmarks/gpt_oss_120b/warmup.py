@@ -17,6 +17,8 @@ from harness.errors import MissingError
 _HEADING = "Warm-up {i}. Sum up these articles.\n\n"
 _TAIL_TOKENS = 3
 """What ends a prompt: the end of the user's message, and the header of the answer to come."""
+_CHARS_A_TOKEN = 6
+"""More than a token of such text spans, so that one rendering is mostly enough."""
 
 
 def warmup_prompts(n: int, *, like: Dataset, seed: int) -> PromptTable:
@@ -44,8 +46,8 @@ def _article_prompt(i: int, length: int, seed: int) -> list[int]:
     least = len(render(text, "low"))
     for article in _articles(seed, i):
         text += article
-        # A token spans about four characters of such text: rendering each time would cost the square of the length.
-        if len(text) > 4 * length:
+        # Rendering after each article would cost the square of the length.
+        if len(text) > _CHARS_A_TOKEN * length:
             ids = render(text, "low")
             if len(ids) >= length:
                 break

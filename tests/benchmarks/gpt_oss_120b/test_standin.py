@@ -13,6 +13,8 @@ import pytest
 from harness.benchmarks.base import Made
 from harness.benchmarks.gpt_oss_120b import files, standin, vocab
 from harness.benchmarks.gpt_oss_120b.dataset import Wanted, read
+from harness.benchmarks.gpt_oss_120b.score import score
+from harness.benchmarks.gpt_oss_120b.scripted import scripted_answers
 from harness.benchmarks.gpt_oss_120b.standin import Counts, Repeated, make_dataset
 from harness.errors import ConfigError, MissingError
 from harness.rules import load
@@ -160,3 +162,11 @@ def test_the_whole_of_it_is_what_the_round_wants(tmp_path: Path) -> None:
         distinct = {dataset.prompts[row].tobytes() for row in range(dataset.rows)}
         questions = {"performance": 6396, "accuracy": 30 + 198 + 1055, "TEST07": 198}
         assert len(distinct) == questions[which]
+    accuracy = read(folder, "accuracy", Wanted.by(rules, "accuracy"))
+    script = scripted_answers(accuracy, {"aime25": 0.6, "gpqa_diamond": 0.4}, seed=1, answer_tokens=8)
+    found = score(((row, script[row]) for row in range(len(script))), accuracy, key="k", repeats={})
+    assert [(s.correct, s.samples, s.unscored) for s in found.subsets] == [
+        (144, 240, 0),
+        (396, 990, 0),
+        (0, 3165, 3165),
+    ]
