@@ -30,12 +30,14 @@ from typing import Final, TextIO
 
 from harness.engines import wire
 from harness.engines.base import EngineCore, Event, Failure, Workload
+from harness.engines.frames import Frame, Kind, WireError, json_frame, signal_frame
 from harness.engines.start import EngineSpec, build_core, error_to_json
 from harness.engines.stream import FrameStream
 from harness.errors import HarnessError, RunBroke
 
 PR_SET_PDEATHSIG: Final = 1
 LAST_WORDS_S: Final = 5.0
+FEW: Final = 256
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
@@ -47,7 +49,7 @@ class Host:
         listener.setblocking(False)
         self._core = core
         self._listener = listener
-        self._lifeline = lifeline
+        self._lifelines = () if lifeline is None else (lifeline,)
         self._client: FrameStream | None = None
         self._workloads: dict[int, Workload] = {}
 
@@ -66,16 +68,14 @@ class Host:
     def _turn(self) -> bool:
         """Waits for the core or a descriptor and does what is due; False at the end."""
         client = self._client
-        readers: list[int | FrameStream | socket.socket] = [self._listener if client is None else client]
-        if self._lifeline is not None:
-            readers.append(self._lifeline)
-        writers = [client] if client is not None and client.backlog else []
-        readable, _, _ = select.select(readers, writers, [], self._core.wait_s())
-        if self._lifeline in readable and not os.read(self._lifeline or 0, 4096):
+        source = self._listener if client is None else client
+        writers = (client,) if client is not None and client.backlog else ()
+        readable, _, _ = select.select((source, *self._lifelines), writers, (), self._core.wait_s())
+        if self._lifelines and self._lifelines[0] in readable and not os.read(self._lifelines[0], 4096):
             return False
         if client is not None:
             self._serve(client, client in readable)
-        elif self._listener in readable:
+        elif readable:
             self._accept()
         return True
 
@@ -92,32 +92,32 @@ class Host:
                     self._obey(client, frame)
             if client.backlog:
                 client.flush()
-            if self._core.wait_s() == 0:
-                self._tell(client, self._core.step())
-        except (ConnectionError, wire.WireError) as gone:
-            if isinstance(gone, wire.WireError):
+            events = self._core.step() if self._core.wait_s() == 0 else None
+            if events:
+                self._tell(client, events)
+        except (ConnectionError, WireError) as gone:
+            if isinstance(gone, WireError):
                 sys.stderr.write(f"a client is dropped: {gone}\n")
             self._drop(client)
 
-    def _obey(self, client: FrameStream, frame: wire.Frame) -> None:
-        if frame.kind is wire.Kind.REQUESTS:
+    def _obey(self, client: FrameStream, frame: Frame) -> None:
+        if frame.kind is Kind.REQUESTS:
             self._core.submit(wire.read_requests(frame, self._workloads))
-        elif frame.kind is wire.Kind.WORKLOAD:
+        elif frame.kind is Kind.WORKLOAD:
             self._workloads[frame.n] = wire.read_workload(frame)
-        elif frame.kind is wire.Kind.CANCEL:
+        elif frame.kind is Kind.CANCEL:
             self._core.cancel()
             client.forget()
-            client.send(wire.signal_frame(wire.Kind.CANCEL, frame.n))
-        elif frame.kind is wire.Kind.PING:
-            client.send(wire.signal_frame(wire.Kind.PING, frame.n))
+            client.send(signal_frame(Kind.CANCEL, frame.n))
+        elif frame.kind is Kind.PING:
+            client.send(signal_frame(Kind.PING, frame.n))
         else:
-            raise wire.WireError(f"a client does not say {frame.kind.name}")
+            raise WireError(f"a client does not say {frame.kind.name}")
 
     def _tell(self, client: FrameStream, events: list[Event]) -> None:
-        if not events:
-            return
-        if sum(len(event.numbers) for event in events if not isinstance(event, Failure)) <= wire.FEW:
-            client.send(b"".join([frame for event in events for frame in wire.event_frames(event)]))
+        """Few events go out in one piece and at once; many are encoded as the client takes them."""
+        if sum(1 if isinstance(event, Failure) else len(event.numbers) for event in events) <= FEW:
+            client.send(b"".join(map(wire.event_frame, events)))
             return
         for event in events:
             client.send_later(wire.event_frames(event))
@@ -134,7 +134,7 @@ class Host:
         message = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
         self._client.forget()
         try:
-            self._client.send(wire.json_frame(wire.Kind.FATAL, 0, {"message": message}))
+            self._client.send(json_frame(Kind.FATAL, 0, {"message": message}))
             if self._client.backlog:
                 select.select([], [self._client], [], LAST_WORDS_S)
                 self._client.flush()

@@ -12,6 +12,7 @@ from typing import Final
 
 from harness.engines import wire
 from harness.engines.base import EngineInfo, Event, Requests, Workload
+from harness.engines.frames import Frame, Kind, WireError, signal_frame
 from harness.engines.stream import FrameStream
 from harness.errors import EngineDied
 
@@ -102,7 +103,7 @@ class RemoteEngine:
         """
         self._held = []
         self._cancels += 1
-        self._say(wire.signal_frame(wire.Kind.CANCEL, self._cancels), forget=True)
+        self._say(signal_frame(Kind.CANCEL, self._cancels), forget=True)
 
     def ping(self, timeout_s: float) -> float:
         """Seconds until the engine answered. Raises EngineDied where it does not in time.
@@ -111,7 +112,7 @@ class RemoteEngine:
         """
         start = time.monotonic()
         self._pings += 1
-        self._say(wire.signal_frame(wire.Kind.PING, self._pings))
+        self._say(signal_frame(Kind.PING, self._pings))
         kept: list[Event] = []
         ended_wait = False
         while self._pings_heard != self._pings:
@@ -188,31 +189,34 @@ class RemoteEngine:
                 return  # as in submit
 
     def _receive(self) -> list[Event]:
+        events: list[Event] = []
         try:
-            frames = self._stream.receive()
+            for frame in self._stream.receive():
+                self._hear(frame, events)
         except ConnectionError:
             raise self._died("it closed the connection") from None
-        except wire.WireError as error:
+        except WireError as error:
             raise self._died(str(error)) from error
-        events: list[Event] = []
-        for frame in frames:
-            self._hear(frame, events)
         if self._last_words is not None and not events:
             raise self._died(self._last_words)
         return events
 
-    def _hear(self, frame: wire.Frame, events: list[Event]) -> None:
-        if frame.kind is wire.Kind.CANCEL:
+    def _hear(self, frame: Frame, events: list[Event]) -> None:
+        kind = frame.kind
+        if kind is Kind.TOKENS or kind is Kind.ANSWERS or kind is Kind.FAILURES:
+            if self._cancels == self._cancels_heard:
+                events += wire.read_event(frame)
+        elif kind is Kind.CANCEL:
             self._cancels_heard = frame.n
             events.clear()
-        elif frame.kind is wire.Kind.PING:
+        elif kind is Kind.PING:
             self._pings_heard = frame.n
-        elif frame.kind is wire.Kind.FATAL:
+        elif kind is Kind.FATAL:
             self._last_words = wire.read_fatal(frame)
-        elif frame.kind is wire.Kind.INFO:
+        elif kind is Kind.INFO:
             self._info = wire.read_info(frame)
-        elif self._cancels == self._cancels_heard:
-            events += wire.read_event(frame)
+        else:
+            raise WireError(f"an engine does not say {kind.name}")
 
     def _hello(self, timeout_s: float) -> EngineInfo:
         deadline = time.monotonic() + timeout_s

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -14,8 +13,8 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from harness.engines.base import Int32Array, Int64Array
-from harness.errors import ConfigError, MissingError, UnknownName
+from harness.engines.base import Int64Array
+from harness.errors import ConfigError, UnknownName
 
 WHERE: Final = "settings of the scripted engine"
 EVERY_DATASET: Final = "*"
@@ -202,36 +201,6 @@ class ScriptedSettings:
             "seed": self.seed,
             "faults": {name: _plain(faults) for name, faults in self.faults.items()},
         }
-
-
-def read_answers(path: Path, vocab_size: int) -> tuple[Int32Array, Int64Array]:
-    """Reads the answers of a data set: a .npz file with ``tokens`` (int32, flat) and ``ends`` (int64).
-
-    Answer r is ``tokens[ends[r - 1] : ends[r]]``. Raises MissingError where the file is not, ConfigError where it is
-    not of that form or holds ids outside the vocabulary.
-    """
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            tokens, ends = archive["tokens"], archive["ends"]
-    except FileNotFoundError:
-        raise MissingError("the file of scripted answers is not there", where=path) from None
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise _not_answers(path, str(error)) from error
-    if tokens.dtype != np.int32 or ends.dtype != np.int64 or tokens.ndim != 1 or ends.ndim != 1:
-        raise _not_answers(path, f"tokens are {tokens.ndim}-D {tokens.dtype}, ends {ends.ndim}-D {ends.dtype}")
-    if (np.diff(ends, prepend=0) < 0).any() or (int(ends[-1]) if len(ends) else 0) != len(tokens):
-        raise _not_answers(path, "the ends do not rise from 0 to the number of tokens")
-    if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < vocab_size:
-        raise _not_answers(path, f"there are ids outside the vocabulary of {vocab_size}")
-    return tokens, ends
-
-
-def _not_answers(path: Path, found: str) -> ConfigError:
-    return ConfigError(
-        f"not a file of scripted answers: {found}",
-        where=path,
-        expected="a .npz file with int32 `tokens` and rising int64 `ends`",
-    )
 
 
 def _uniform(rows: Int64Array, stream: str) -> npt.NDArray[np.float64]:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from harness.engines.wire import Decoder, Frame
+from harness.engines.frames import Decoder, Frame
 
 READ_BYTES: Final = 1 << 18
 READS_AT_ONCE: Final = 8

@@ -1,11 +1,11 @@
-"""What goes over the socket between a client and an engine's process: frames of columns.
+"""What a client and an engine's process tell each other, as frames.
 
-A frame is a header of 16 bytes (magic, kind, count, length of the payload) and a payload. Requests, tokens and answers
-are columns of little-endian int64, one after the other, and at last the token ids as int32; the rest is JSON. Both ends
-are on one machine, so columns are written as they lie in memory.
+Requests, tokens and answers are columns of little-endian int64, one after the other, and at last the token ids as
+int32; the rest is JSON. Both ends are on one machine, so columns are written as they lie in memory. A lone request,
+token or answer, which is how a server is asked, takes a shorter way through one ``struct`` to the same bytes.
 
 ========== ================== ===============================================================================
-kind       count              payload
+kind       n                  payload
 ========== ================== ===============================================================================
 INFO       0                  JSON of EngineInfo; the first thing an engine says
 WORKLOAD   its number         JSON of Workload; requests refer to it by that number
@@ -13,8 +13,8 @@ REQUESTS   n requests         workload number; n numbers, n rows, n prompt lengt
 TOKENS     n tokens           at_ns; n numbers, n positions; n ids
 ANSWERS    n answers          n numbers, n ends, n first_ns, n done_ns, n finish; the answers
 FAILURES   n failures         JSON, n times [number, kind, message]
-CANCEL     of the client      none; the engine forgets all requests and says CANCEL with the same count
-PING       of the client      none; the engine says PING with the same count
+CANCEL     of the client      none; the engine forgets all requests and says CANCEL with the same n
+PING       of the client      none; the engine says PING with the same n
 FATAL      0                  JSON of what ended the engine
 ========== ================== ===============================================================================
 """
@@ -22,13 +22,11 @@ FATAL      0                  JSON of what ended the engine
 from __future__ import annotations
 
 import dataclasses
-import enum
 import json
 import struct
-import sys
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -47,105 +45,20 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
-from harness.errors import RunBroke
+from harness.engines.frames import HEADER, MAGIC, Frame, Kind, WireError, frame_of, json_frame
 
-HEADER: Final = struct.Struct("<HHIQ")
-MAGIC: Final = 0x6C6D
 CHUNK_BYTES: Final = 1 << 20
 """About how much one frame holds: large enough to be cheap, small enough to overlap with work at the other end."""
-MAX_PAYLOAD: Final = 1 << 28
-FEW: Final = 256
-"""Up to so many answers and tokens are encoded and sent in one piece."""
 INT64: Final = 8
 INT32: Final = 4
+TOKENS_IN_CHUNK: Final = CHUNK_BYTES // (2 * INT64 + INT32)
+
+ONE_REQUEST: Final = struct.Struct("<4q")
+ONE_TOKEN: Final = struct.Struct("<3qi")
+ONE_ANSWER: Final = struct.Struct("<5q")
 ONE_START: Final = np.zeros(1, np.int64)
 
 T = TypeVar("T")
-
-if sys.byteorder != "little":
-    raise ImportError("the engine's wire format is for little-endian machines")
-
-
-class WireError(RunBroke):
-    """What came over the socket is not this protocol."""
-
-
-class Kind(enum.IntEnum):
-    """What a frame is; see the module."""
-
-    INFO = 1
-    WORKLOAD = 2
-    REQUESTS = 3
-    TOKENS = 4
-    ANSWERS = 5
-    FAILURES = 6
-    CANCEL = 7
-    PING = 8
-    FATAL = 9
-
-
-KINDS: Final = {int(kind): kind for kind in Kind}
-
-
-class Frame(NamedTuple):
-    """One frame; the payload is its own memory, so arrays that view it stay."""
-
-    kind: Kind
-    n: int
-    payload: bytearray
-
-
-class Decoder:
-    """Makes frames of the bytes of a stream, however they are cut into chunks."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-
-    def feed(self, chunk: bytes | bytearray | memoryview) -> list[Frame]:
-        """The frames that this chunk completes. Raises WireError at the first byte that cannot be."""
-        if self._rest:
-            self._rest += chunk
-            if len(self._rest) < self._wanted():
-                return []
-            chunk, self._rest = self._rest, bytearray()
-        frames: list[Frame] = []
-        at, size = 0, len(chunk)
-        while size - at >= HEADER.size:
-            kind, count, payload = _header(chunk, at)
-            end = at + HEADER.size + payload
-            if end > size:
-                break
-            frames.append(Frame(kind, count, bytearray(chunk[at + HEADER.size : end])))
-            at = end
-        if at < size:
-            self._rest = bytearray(chunk[at:])
-        return frames
-
-    def _wanted(self) -> int:
-        """How long the rest must be before it is worth a look: a large frame is not taken apart at every chunk."""
-        if len(self._rest) < HEADER.size:
-            return HEADER.size
-        return HEADER.size + _header(self._rest, 0)[2]
-
-
-def _header(chunk: bytes | bytearray | memoryview, at: int) -> tuple[Kind, int, int]:
-    magic, kind, count, payload = HEADER.unpack_from(chunk, at)
-    if magic != MAGIC or kind not in KINDS:
-        raise WireError("the bytes on the engine's socket are not frames of this protocol", expected="an engine's host")
-    if payload > MAX_PAYLOAD:
-        raise WireError(f"a frame of {payload} bytes on the engine's socket", expected=f"at most {MAX_PAYLOAD}")
-    return KINDS[kind], count, payload
-
-
-def signal_frame(kind: Kind, count: int = 0) -> bytes:
-    """A frame without a payload."""
-    return HEADER.pack(MAGIC, kind, count, 0)
-
-
-def json_frame(kind: Kind, count: int, content: object) -> bytes:
-    """A frame with a JSON payload."""
-    payload = json.dumps(content, separators=(",", ":")).encode()
-    return HEADER.pack(MAGIC, kind, count, len(payload)) + payload
 
 
 def info_frame(info: EngineInfo) -> bytes:
@@ -163,18 +76,18 @@ def requests_frame(workload: int, requests: Requests, first: int, last: int) -> 
     """Requests ``first`` to ``last`` (excluded) of some, with their prompts."""
     if last - first == 1:
         prompt = requests.prompt(first).tobytes()
-        columns = array("q", (workload, requests.numbers[first], requests.rows[first], len(prompt) // INT32))
-        return HEADER.pack(MAGIC, Kind.REQUESTS, 1, 4 * INT64 + len(prompt)) + columns.tobytes() + prompt
+        size = len(prompt)
+        columns = ONE_REQUEST.pack(workload, requests.numbers[first], requests.rows[first], size // INT32)
+        return HEADER.pack(MAGIC, Kind.REQUESTS, 1, ONE_REQUEST.size + size) + columns + prompt
     prompts = [requests.prompt(i) for i in range(first, last)]
-    columns = array("q", (workload,))
     parts = [
-        columns.tobytes(),
+        _column((workload,)),
         _column(requests.numbers[first:last]),
         _column(requests.rows[first:last]),
         _column([len(prompt) for prompt in prompts]),
         *(prompt.tobytes() for prompt in prompts),
     ]
-    return _frame(Kind.REQUESTS, last - first, parts)
+    return frame_of(Kind.REQUESTS, last - first, parts)
 
 
 def requests_frames(workload: int, requests: Requests) -> Iterator[bytes]:
@@ -192,38 +105,46 @@ def requests_frames(workload: int, requests: Requests) -> Iterator[bytes]:
         first = last
 
 
+def event_frame(event: Event) -> bytes:
+    """The frame of a small event, whole."""
+    if isinstance(event, Answers):
+        if len(event.numbers) == 1:
+            tokens = event.tokens.tobytes()
+            columns = ONE_ANSWER.pack(
+                event.numbers[0], event.ends[0], event.first_ns[0], event.done_ns[0], event.finish[0]
+            )
+            return HEADER.pack(MAGIC, Kind.ANSWERS, 1, ONE_ANSWER.size + len(tokens)) + columns + tokens
+        return b"".join(_answers_frames(event))
+    if isinstance(event, Tokens):
+        if len(event.numbers) == 1:
+            columns = ONE_TOKEN.pack(event.at_ns, event.numbers[0], event.positions[0], int(event.tokens[0]))
+            return HEADER.pack(MAGIC, Kind.TOKENS, 1, ONE_TOKEN.size) + columns
+        return _tokens_frame(event, 0, len(event.numbers))
+    return json_frame(Kind.FAILURES, 1, [[event.number, event.kind, event.message]])
+
+
 def event_frames(event: Event) -> Iterator[bytes]:
-    """The frame of an event, or frames where it is large."""
+    """The frames of an event, each made when it is asked for."""
     if isinstance(event, Answers):
         yield from _answers_frames(event)
     elif isinstance(event, Tokens):
-        window = CHUNK_BYTES // (2 * INT64 + INT32)
-        for first in range(0, len(event.numbers), window):
-            yield _tokens_frame(event, first, min(len(event.numbers), first + window))
+        for first in range(0, len(event.numbers), TOKENS_IN_CHUNK):
+            yield _tokens_frame(event, first, min(len(event.numbers), first + TOKENS_IN_CHUNK))
     else:
-        yield json_frame(Kind.FAILURES, 1, [[event.number, event.kind, event.message]])
+        yield event_frame(event)
 
 
 def _tokens_frame(event: Tokens, first: int, last: int) -> bytes:
-    if last - first == 1:
-        columns = array("q", (event.at_ns, event.numbers[first], event.positions[first])).tobytes()
-        tokens = event.tokens[first:last].tobytes()
-        return HEADER.pack(MAGIC, Kind.TOKENS, 1, len(columns) + len(tokens)) + columns + tokens
     parts = [
-        array("q", (event.at_ns,)).tobytes(),
+        _column((event.at_ns,)),
         _column(event.numbers[first:last]),
         _column(event.positions[first:last]),
         event.tokens[first:last].tobytes(),
     ]
-    return _frame(Kind.TOKENS, last - first, parts)
+    return frame_of(Kind.TOKENS, last - first, parts)
 
 
 def _answers_frames(event: Answers) -> Iterator[bytes]:
-    if len(event) == 1:
-        tokens = event.tokens.tobytes()
-        columns = array("q", (event.numbers[0], event.ends[0], event.first_ns[0], event.done_ns[0], event.finish[0]))
-        yield HEADER.pack(MAGIC, Kind.ANSWERS, 1, 5 * INT64 + len(tokens)) + columns.tobytes() + tokens
-        return
     ends = np.asarray(event.ends, np.int64)
     sizes = ends * INT32 + np.arange(1, len(ends) + 1, dtype=np.int64) * (5 * INT64)
     first, sent, start = 0, 0, 0
@@ -238,7 +159,7 @@ def _answers_frames(event: Answers) -> Iterator[bytes]:
             _column(event.finish[first:last]),
             event.tokens[start:end].tobytes(),
         ]
-        yield _frame(Kind.ANSWERS, last - first, parts)
+        yield frame_of(Kind.ANSWERS, last - first, parts)
         first, sent, start = last, int(sizes[last - 1]), end
 
 
@@ -248,28 +169,36 @@ def _column(values: Sequence[int]) -> bytes:
     return array("q", values).tobytes()
 
 
-def _frame(kind: Kind, count: int, parts: Sequence[bytes]) -> bytes:
-    return b"".join((HEADER.pack(MAGIC, kind, count, sum(map(len, parts))), *parts))
-
-
 def read_requests(frame: Frame, workloads: Mapping[int, Workload]) -> Requests:
     """What :func:`requests_frame` wrote."""
     n = frame.n
-    columns, flat = _split(frame, 1 + 3 * n)
-    workload = workloads.get(columns[0])
-    if workload is None:
-        raise WireError(f"requests of the workload {columns[0]}, which was not told before")
-    lengths = np.array(columns[1 + 2 * n :], np.int64)
     if n == 1:
-        starts, total = ONE_START, columns[3]
+        number, numbers, rows, lengths, flat = _read_one_request(frame)
+        starts = ONE_START
     else:
+        columns, flat = _split(frame, 1 + 3 * n)
+        number, numbers, rows = columns[0], columns[1 : 1 + n], columns[1 + n : 1 + 2 * n]
+        lengths = np.array(columns[1 + 2 * n :], np.int64)
         ends = np.cumsum(lengths)
-        starts, total = ends - lengths, int(ends[-1]) if n else 0
-        if (lengths < 0).any():
+        starts = ends - lengths
+        if (lengths < 0).any() or (int(ends[-1]) if n else 0) != len(flat):
             raise _does_not_add_up(frame)
-    if total != len(flat):
+    workload = workloads.get(number)
+    if workload is None:
+        raise WireError(f"requests of the workload {number}, which was not told before")
+    return Requests(workload, numbers, rows, _table(flat, starts, lengths), range(n))
+
+
+def _read_one_request(frame: Frame) -> tuple[int, Sequence[int], Sequence[int], Int64Array, Int32Array]:
+    """The workload; numbers, rows and lengths, one of each; the prompt."""
+    payload = frame.payload
+    if len(payload) < ONE_REQUEST.size:
         raise _does_not_add_up(frame)
-    return Requests(workload, columns[1 : 1 + n], columns[1 + n : 1 + 2 * n], _table(flat, starts, lengths), range(n))
+    workload, number, row, length = ONE_REQUEST.unpack_from(payload)
+    if ONE_REQUEST.size + length * INT32 != len(payload):
+        raise _does_not_add_up(frame)
+    lengths = np.frombuffer(payload, np.int64, 1, 3 * INT64)
+    return workload, (number,), (row,), lengths, np.frombuffer(payload, np.int32, -1, ONE_REQUEST.size)
 
 
 def _table(flat: Int32Array, starts: Int64Array, lengths: Int64Array) -> PromptTable:
@@ -282,18 +211,24 @@ def _table(flat: Int32Array, starts: Int64Array, lengths: Int64Array) -> PromptT
 def read_event(frame: Frame) -> list[Event]:
     """The events that an engine's frame tells."""
     n = frame.n
-    if frame.kind is Kind.TOKENS:
+    kind = frame.kind
+    if kind is Kind.TOKENS:
         columns, tokens = _split(frame, 1 + 2 * n)
         if len(tokens) != n:
             raise _does_not_add_up(frame)
         return [Tokens(columns[1 : 1 + n], columns[1 + n :], tokens, columns[0])]
-    if frame.kind is Kind.ANSWERS:
+    if kind is Kind.ANSWERS:
         columns, tokens = _split(frame, 5 * n)
+        if n == 1:
+            number, end, first_ns, done_ns, finish = columns
+            if end != len(tokens):
+                raise _does_not_add_up(frame)
+            return [Answers((number,), tokens, (end,), (first_ns,), (done_ns,), (finish,))]
         ends = columns[n : 2 * n]
         if not _rises(ends, len(tokens)):
             raise _does_not_add_up(frame)
         return [Answers(columns[:n], tokens, ends, columns[2 * n : 3 * n], columns[3 * n : 4 * n], columns[4 * n :])]
-    if frame.kind is Kind.FAILURES:
+    if kind is Kind.FAILURES:
         return _checked(frame, lambda failures: [Failure(int(a), str(b), str(c)) for a, b, c in failures])
     raise WireError(f"an engine does not say {frame.kind.name}")
 
@@ -341,18 +276,24 @@ def _checked(frame: Frame, read: Callable[[Any], T]) -> T:
         raise WireError(f"a frame of the kind {frame.kind.name} holds something else: {error}") from error
 
 
-def _split(frame: Frame, n_columns: int) -> tuple[list[int], Int32Array]:
+def _split(frame: Frame, n_columns: int) -> tuple[Sequence[int], Int32Array]:
     """The int64 numbers a payload begins with, and the int32 ids it ends with."""
-    ids = len(frame.payload) - n_columns * INT64
-    if ids < 0 or ids % INT32:
+    payload = frame.payload
+    begin = n_columns * INT64
+    if len(payload) < begin or (len(payload) - begin) % INT32:
         raise _does_not_add_up(frame)
-    view = memoryview(frame.payload)
-    return view[: n_columns * INT64].cast("q").tolist(), np.frombuffer(frame.payload, np.int32, -1, n_columns * INT64)
+    numbers = _NUMBERS[n_columns].unpack_from(payload) if n_columns < len(_NUMBERS) else _numbers(payload, begin)
+    return numbers, np.frombuffer(payload, np.int32, -1, begin)
 
 
-def _rises(ends: list[int], total: int) -> bool:
-    if len(ends) == 1:
-        return ends[0] == total
+_NUMBERS: Final = tuple(struct.Struct(f"<{n}q") for n in range(8))
+
+
+def _numbers(payload: bytearray, end: int) -> list[int]:
+    return memoryview(payload)[:end].cast("q").tolist()
+
+
+def _rises(ends: Sequence[int], total: int) -> bool:
     return (ends[-1] if ends else 0) == total and not (np.diff(np.array(ends, np.int64), prepend=0) < 0).any()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines import wire
+from harness.engines import frames
 from harness.engines.base import Answers, EngineCore, Event
 from harness.engines.host import Host
 from harness.engines.remote import RemoteEngine
@@ -136,7 +136,7 @@ def test_a_client_that_talks_nonsense_is_dropped_and_the_next_one_served(
 def test_a_client_cannot_say_what_engines_say(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with hosted(ScriptedCore(ScriptedSettings()), folder) as path, socket.socket(socket.AF_UNIX) as stranger:
         stranger.connect(str(path))
-        stranger.sendall(wire.json_frame(wire.Kind.FATAL, 0, {"message": "x"}))
+        stranger.sendall(frames.json_frame(frames.Kind.FATAL, 0, {"message": "x"}))
         stranger.settimeout(10)
         while stranger.recv(4096):
             pass

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines import wire
+from harness.engines import frames, wire
 from harness.engines.base import Answers, EngineInfo, PromptTable, Requests, TokenEvents
 from harness.engines.remote import RemoteEngine
 from harness.engines.scripted import ScriptedCore
@@ -154,7 +154,7 @@ def test_what_came_before_the_end_is_told_first(folder: Path) -> None:
     answer = b"".join(frame for event in events.step() for frame in wire.event_frames(event))
     with Puppet(folder) as puppet:
         engine = puppet.connect()
-        puppet.connection.sendall(answer + wire.json_frame(wire.Kind.FATAL, 0, {"message": "no memory"}))
+        puppet.connection.sendall(answer + frames.json_frame(frames.Kind.FATAL, 0, {"message": "no memory"}))
         puppet.connection.close()
         assert answers_of(engine.poll(10)) == {100: [1, 2]}
         with pytest.raises(EngineDied, match="no memory"):

@@ -3,13 +3,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSettings, ServiceTime, read_answers
-from harness.errors import ConfigError, MissingError, UnknownName
+from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSettings, ServiceTime
+from harness.errors import ConfigError, UnknownName
 
 ROWS = st.frozensets(st.integers(0, 9_999), max_size=3)
 SECONDS = st.floats(0, 100, allow_nan=False)
@@ -73,35 +72,3 @@ def test_bad_settings_are_told(bad: object, message: str) -> None:
 def test_an_unknown_key_is_an_unknown_name() -> None:
     with pytest.raises(UnknownName):
         ScriptedSettings.parse({"token": 1})
-
-
-class TestReadAnswers:
-    def test_no_file(self, tmp_path: Path) -> None:
-        with pytest.raises(MissingError, match="not there"):
-            read_answers(tmp_path / "no.npz", 10)
-
-    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not a zip", b"text"])
-    def test_not_an_archive(self, tmp_path: Path, content: bytes) -> None:
-        path = tmp_path / "bad.npz"
-        path.write_bytes(content)
-        with pytest.raises(ConfigError, match="not a file of scripted answers"):
-            read_answers(path, 10)
-
-    @pytest.mark.parametrize(
-        ("arrays", "message"),
-        [
-            ({"tokens": np.zeros(2, np.int32)}, "ends"),
-            ({"tokens": np.zeros(2, np.int64), "ends": np.array([2])}, "int64"),
-            ({"tokens": np.zeros((1, 2), np.int32), "ends": np.array([2])}, "2-D"),
-            ({"tokens": np.zeros(2, np.int32), "ends": np.array([1])}, "do not rise"),
-            ({"tokens": np.zeros(2, np.int32), "ends": np.array([2, 1, 2])}, "do not rise"),
-            ({"tokens": np.zeros(2, np.int32), "ends": np.array([], np.int64)}, "do not rise"),
-            ({"tokens": np.array([3, 10], np.int32), "ends": np.array([2])}, "vocabulary"),
-            ({"tokens": np.array([-1, 3], np.int32), "ends": np.array([2])}, "vocabulary"),
-        ],
-    )
-    def test_not_answers(self, tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
-        path = tmp_path / "bad.npz"
-        np.savez(path, **arrays)
-        with pytest.raises(ConfigError, match=message):
-            read_answers(path, 10)

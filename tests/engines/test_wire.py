@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.engines import wire
+from harness.engines import frames, wire
 from harness.engines.base import (
     Answers,
     Checkpoint,
@@ -23,7 +23,7 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
-from harness.engines.wire import Decoder, Kind, WireError
+from harness.engines.frames import Decoder, Kind, WireError
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=9)
@@ -73,7 +73,7 @@ def plain(event: Event) -> object:
     return event
 
 
-def decoded(data: bytes) -> list[wire.Frame]:
+def decoded(data: bytes) -> list[frames.Frame]:
     return Decoder().feed(data)
 
 
@@ -83,31 +83,31 @@ class TestDecoder:
         stream = b"".join(frame for event in events for frame in wire.event_frames(event))
         cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=12).map(sorted))
         decoder = Decoder()
-        frames = []
+        found = []
         for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-            frames += decoder.feed(memoryview(stream)[start:end])
-        told = [plain(event) for frame in frames for event in wire.read_event(frame)]
+            found += decoder.feed(memoryview(stream)[start:end])
+        told = [plain(event) for frame in found for event in wire.read_event(frame)]
         assert told == [plain(event) for event in events]
 
     def test_one_byte_at_a_time(self) -> None:
-        stream = wire.json_frame(Kind.FATAL, 0, {"message": "x"}) + wire.signal_frame(Kind.PING, 7)
+        stream = frames.json_frame(Kind.FATAL, 0, {"message": "x"}) + frames.signal_frame(Kind.PING, 7)
         decoder = Decoder()
-        frames = [frame for byte in stream for frame in decoder.feed(bytes([byte]))]
-        assert [(frame.kind, frame.n) for frame in frames] == [(Kind.FATAL, 0), (Kind.PING, 7)]
+        found = [frame for byte in stream for frame in decoder.feed(bytes([byte]))]
+        assert [(frame.kind, frame.n) for frame in found] == [(Kind.FATAL, 0), (Kind.PING, 7)]
 
     @settings(max_examples=300)
     @given(st.binary(max_size=200))
     def test_garbage_is_an_error_or_no_frame_and_nothing_else(self, data: bytes) -> None:
         try:
-            frames = decoded(data)
+            found = decoded(data)
         except WireError:
             return
-        assert frames == [] or data[:2] == struct.pack("<H", wire.MAGIC)
+        assert found == [] or data[:2] == struct.pack("<H", frames.MAGIC)
 
     @settings(max_examples=300)
     @given(st.sampled_from(Kind), st.integers(0, 2**32 - 1) | st.integers(0, 3), st.binary(max_size=120))
     def test_a_payload_that_is_wrong_is_told(self, kind: Kind, n: int, payload: bytes) -> None:
-        (frame,) = decoded(wire.HEADER.pack(wire.MAGIC, kind, n, len(payload)) + payload)
+        (frame,) = decoded(frames.HEADER.pack(frames.MAGIC, kind, n, len(payload)) + payload)
         readers = (
             lambda: wire.read_requests(frame, {0: WORKLOAD}),
             lambda: wire.read_event(frame),
@@ -125,9 +125,9 @@ class TestDecoder:
         "header",
         [
             b"GET / HTTP/1.1\r\n\r\n",
-            wire.HEADER.pack(wire.MAGIC, 99, 0, 0),
-            wire.HEADER.pack(wire.MAGIC, 0, 0, 0),
-            wire.HEADER.pack(wire.MAGIC, Kind.PING, 0, wire.MAX_PAYLOAD + 1),
+            frames.HEADER.pack(frames.MAGIC, 99, 0, 0),
+            frames.HEADER.pack(frames.MAGIC, 0, 0, 0),
+            frames.HEADER.pack(frames.MAGIC, Kind.PING, 0, frames.MAX_PAYLOAD + 1),
         ],
     )
     def test_what_cannot_be_a_frame_is_told_before_its_payload_comes(self, header: bytes) -> None:
@@ -137,8 +137,8 @@ class TestDecoder:
             decoder.feed(header[5:])
 
     def test_arrays_can_be_written_to(self) -> None:
-        frames = wire.requests_frames(0, a_million_rows(1))
-        tokens = wire.read_requests(decoded(next(frames))[0], {0: WORKLOAD}).prompts.flat
+        found = wire.requests_frames(0, a_million_rows(1))
+        tokens = wire.read_requests(decoded(next(found))[0], {0: WORKLOAD}).prompts.flat
         tokens[0] = 3
         assert tokens[0] == 3
 
@@ -167,14 +167,14 @@ class TestRequests:
         requests = Requests(WORKLOAD, np.array([7, 8]), rows, PromptTable.from_lists([[1], [2], [3, 4]]), rows)
         (frame,) = decoded(wire.requests_frame(0, requests, 0, 2))
         found = wire.read_requests(frame, {0: WORKLOAD})
-        assert (found.numbers, found.rows) == ([7, 8], [2, 0])
+        assert (list(found.numbers), list(found.rows)) == ([7, 8], [2, 0])
         assert found.prompt(0).tolist() == [3, 4]
 
     def test_frames_are_made_as_they_are_asked_for_and_small(self) -> None:
-        frames = wire.requests_frames(0, a_million_rows())
-        assert isinstance(frames, Iterator)
-        first = wire.read_requests(decoded(next(frames))[0], {0: WORKLOAD})
-        second_bytes = next(frames)
+        found = wire.requests_frames(0, a_million_rows())
+        assert isinstance(found, Iterator)
+        first = wire.read_requests(decoded(next(found))[0], {0: WORKLOAD})
+        second_bytes = next(found)
         second = wire.read_requests(decoded(second_bytes)[0], {0: WORKLOAD})
         assert second.numbers[0] == first.numbers[-1] + 1
         assert 0.9 * wire.CHUNK_BYTES < len(second_bytes) < 1.1 * wire.CHUNK_BYTES
@@ -204,11 +204,11 @@ def test_a_large_answers_becomes_several_frames() -> None:
     n = 100_000
     tokens = np.arange(2 * n, dtype=np.int32)
     event = Answers(range(n), tokens, range(2, 2 * n + 1, 2), [1] * n, [2] * n, [0] * n)
-    frames = list(wire.event_frames(event))
-    assert len(frames) > 3
-    assert max(map(len, frames)) < 1.1 * wire.CHUNK_BYTES
+    found = list(wire.event_frames(event))
+    assert len(found) > 3
+    assert max(map(len, found)) < 1.1 * wire.CHUNK_BYTES
     numbers, answers = [], []
-    for data in frames:
+    for data in found:
         (part,) = wire.read_event(decoded(data)[0])
         assert isinstance(part, Answers)
         numbers += part.numbers
@@ -239,5 +239,5 @@ def test_info(checkpoint: Checkpoint | None) -> None:
 
 
 def test_fatal() -> None:
-    (frame,) = decoded(wire.json_frame(Kind.FATAL, 0, json.loads('{"message": "no memory"}')))
+    (frame,) = decoded(frames.json_frame(Kind.FATAL, 0, json.loads('{"message": "no memory"}')))
     assert wire.read_fatal(frame) == "no memory"
