@@ -223,7 +223,9 @@ def _tensor_sizes(path: Path) -> list[tuple[str, int]]:
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
-            header: dict[str, Any] = json.loads(file.read(min(length, path.stat().st_size)))
+            if length > path.stat().st_size:
+                raise ValueError("the header ends beyond the file")
+            header: dict[str, Any] = json.loads(file.read(length))
         tensors = [entry for name, entry in header.items() if name != "__metadata__"]
         return [(str(entry["dtype"]), entry["data_offsets"][1] - entry["data_offsets"][0]) for entry in tensors]
     except (struct.error, ValueError, AttributeError, KeyError, TypeError, IndexError, RecursionError):
