@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from harness.cli.options import add_results_dir, add_selection
 from harness.config.files import Project
 from harness.config.models import Entry, SubmissionFile
 from harness.errors import EXIT_OK, UnknownName
+from harness.events import Event, Note
 from harness.ledger.store import ResultsStore
 from harness.rules import load
 from harness.submission import PackageReport, package
@@ -34,6 +36,7 @@ def run(argv: Sequence[str]) -> int:
         args.out,
         demonstration=args.demonstration,
         pack=load(submission.round),
+        observe=_tell,
     )
     _show(report)
     return EXIT_OK
@@ -76,19 +79,29 @@ def _all_known(kind: str, names: list[str], known: set[str], where: str) -> None
             raise UnknownName(kind, name, known, where=where)
 
 
+def _tell(event: Event) -> None:
+    if isinstance(event, Note):
+        OUT.print(event.text, markup=False)
+
+
 def _show(report: PackageReport) -> None:
     table = Table(title="Demonstration, never a submission" if report.demonstration else None)
-    for heading in ("row", "result", "accuracy", "attempts", "marks"):
+    for heading in ("row", "result", "accuracy", "attempts"):
         table.add_column(heading, overflow="fold")
     for row in report.rows:
         attempts = "\n".join(f"{leg.leg} {leg.attempt} of {leg.attempts_total}" for leg in row.legs)
-        table.add_row(*map(escape, (row.name, row.result, row.accuracy, attempts, "\n".join(row.marks))))
+        table.add_row(*map(escape, (row.name, row.result, row.accuracy, attempts)))
     OUT.print(table)
-    lines = [f"unknown: {lack}" for lack in report.unknown] + list(report.notes) + _findings(report)
+    lines = _marks(report) + [f"unknown: {lack}" for lack in report.unknown] + list(report.notes) + _findings(report)
     if report.previous is not None:
         lines.append(f"the tree that was there is now {report.previous}")
     lines += [f"the tree: {report.out}", f"next: make check_submission INPUT={report.out}"]
     OUT.print("\n".join(lines), markup=False)
+
+
+def _marks(report: PackageReport) -> list[str]:
+    counts = Counter(mark for row in report.rows for mark in row.marks)
+    return [f"{mark} ({count} of {len(report.rows)} rows)" for mark, count in counts.items()]
 
 
 def _findings(report: PackageReport) -> list[str]:

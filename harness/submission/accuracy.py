@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness import benchmarks
 from harness.env import MLPERF_INFERENCE_DIR, data_dir
 from harness.errors import MissingError, Refused
+from harness.events import Note, Observer, ignore
 from harness.ledger.record import RunRecord
 from harness.ledger.store import ACCURACY, ACCURACY_TXT, StoredRun
 from harness.rules import RulePack
@@ -30,9 +30,9 @@ class FiledLeg:
 
 
 def file_leg(
-    run: StoredRun, clone: Clone | None, pack: RulePack, scratch: Path, reference: Callable[[], Path] | None = None
+    run: StoredRun, clone: Clone | None, pack: RulePack, scratch: Path, *, observe: Observer = ignore
 ) -> FiledLeg:
-    """What is filed of an accuracy run. ``reference`` finds the data set's file, for the reference evaluator.
+    """What is filed of an accuracy run.
 
     Refused where the reference and the harness differ, in scores or in bytes.
     """
@@ -46,7 +46,7 @@ def file_leg(
         return FiledLeg(file_accuracy(log, text, pack), origin, line, (note,))
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         try:
-            evaluation = _evaluate(run, clone, reference or (lambda: reference_file(run.record, pack)), Path(folder))
+            evaluation = _evaluate(run, clone, pack, Path(folder), observe)
             text = evaluation.text.encode()
             origin = f"the reference evaluator on the accuracy log of run {run.record.id}, hash added"
             line = f"{evaluation.key} {evaluation.value:.3f}, by the reference evaluator"
@@ -74,14 +74,16 @@ def reference_file(record: RunRecord, pack: RulePack) -> Path:
     return tables[0]
 
 
-def _evaluate(run: StoredRun, clone: Clone, reference: Callable[[], Path], scratch: Path) -> official.Evaluation:
+def _evaluate(run: StoredRun, clone: Clone, pack: RulePack, scratch: Path, observe: Observer) -> official.Evaluation:
     if clone.evaluator_python is None:
         raise EvaluatorFailed("MLPERF_EVALUATOR_PYTHON is not set")
     record = run.record
     log = run.logs / ACCURACY
-    evaluation = official.evaluate(clone, record.id.benchmark, log, reference(), scratch / "evaluation")
     if record.accuracy is None:
         raise EvaluatorFailed("the run has no score of its own to check it against")
+    reference = reference_file(record, pack)
+    observe(Note(f"{record.id}: the reference evaluator scores it; where code is run, that takes long"))
+    evaluation = official.evaluate(clone, record.id.benchmark, log, reference, scratch / "evaluation")
     if found := official.disagreements(evaluation, record.accuracy):
         raise Refused(
             "the reference evaluator and the harness score differently: " + "; ".join(found),

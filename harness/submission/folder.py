@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 import harness
 from harness.config.files import Project
+from harness.events import Observer
 from harness.ledger.store import ACCURACY, ACCURACY_TXT, DETAIL, LOGS, SUMMARY, USER_CONF, StoredRun
 from harness.rules import RulePack
 from harness.submission import layout, secrets, texts
@@ -53,6 +54,7 @@ class Context:
     clone: Clone | None
     scratch: Path
     names: Names
+    observe: Observer
     packed: list[PackedRow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -109,8 +111,8 @@ class SubmitterFolder:
     def finish(self) -> Manifest:
         """Documents, the mark of a demonstration, the search for secrets, and the manifest of it all."""
         context = self._context
-        self._write(layout.CALIBRATION, "# Calibration\n\n" + "\n".join(self._calibration.values()), "measurements/")
-        self._write(layout.BANDWIDTH, "# Bandwidth\n\n" + "\n".join(self._bandwidth.values()), "measurements/")
+        self._document(layout.CALIBRATION, "Calibration", self._calibration)
+        self._document(layout.BANDWIDTH, "Bandwidth", self._bandwidth)
         if context.demonstration:
             self._write(layout.DEMONSTRATION, texts.demonstration_note(self._reasons), GENERATED)
         made = Manifest(
@@ -125,6 +127,9 @@ class SubmitterFolder:
         (self._tree.root / NAME).write_text(made.text(), encoding="utf-8")
         return made
 
+    def _document(self, path: PurePosixPath, title: str, parts: Mapping[str, str]) -> None:
+        self._write(path, f"# {title}\n\n" + "\n".join(parts.values()), "templates in measurements/")
+
     def _add_run_file(self, path: PurePosixPath, run: StoredRun, name: str) -> None:
         known = run.record.hashes.get(name)
         self._tree.copy(path, run.folder / name, f"run {run.record.id} {name}", sha256=known)
@@ -132,7 +137,8 @@ class SubmitterFolder:
     def _add_accuracy(self, folder: PurePosixPath, run: StoredRun) -> FiledLeg:
         self._tree.check(run.logs / ACCURACY, run.record.hashes.get(f"{LOGS}/{ACCURACY}"))
         self._tree.check(run.folder / ACCURACY_TXT, run.record.hashes.get(ACCURACY_TXT))
-        filed = file_leg(run, self._context.clone, self._context.pack, self._context.scratch)
+        context = self._context
+        filed = file_leg(run, context.clone, context.pack, context.scratch, observe=context.observe)
         log = folder / ACCURACY
         self._tree.write(log, filed.files.log, f"run {run.record.id} {LOGS}/{ACCURACY}, truncated")
         self._tree.write(folder / ACCURACY_TXT, filed.files.text, filed.text_origin)

@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.config.files import Project
 from harness.config.models import SubmissionFile
 from harness.errors import ConfigError, Refused
+from harness.events import Observer, ignore
 from harness.ledger.store import ResultsStore
 from harness.rules import RulePack
 from harness.submission import layout, placing
@@ -43,12 +44,14 @@ def package(
     demonstration: bool,
     pack: RulePack,
     names: Names | None = None,
+    observe: Observer = ignore,
 ) -> PackageReport:
     """Lays out the entries of ``submission`` at ``out`` from the runs in ``store``.
 
     Refused: runs that may not be filed, legs that differ, fields that nobody filled, keys in a file, a target that
     somebody else made. ``demonstration`` takes runs that may not be filed and says so everywhere in the tree.
-    MissingError: a leg that was not run, no space. ``names`` are the words whose owner should not be told.
+    MissingError: a leg that was not run, no space. ``names`` are looked for beside keys and addresses
+    (default: this host and user); ``observe`` is told what takes long.
     """
     if submission.round != pack.round:
         raise ConfigError(f"the entries are for {submission.round}, not {pack.round}", where=project.root)
@@ -66,6 +69,7 @@ def package(
             clone=Clone.from_environment(),
             scratch=scratch,
             names=names or Names.of_this_machine(),
+            observe=observe,
         )
         manifests = _build(tree, rows, systems, _submitter(submission, demonstration), context)
         _refuse_keys(manifests)

@@ -7,9 +7,13 @@ from pathlib import Path, PurePosixPath
 
 import harness
 from harness.config.files import Project
+from harness.runs.identity import source_sha256
 from harness.submission.tree import SubmitterTree
 
-_TOP = ("Makefile", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+SOURCE_KEY = "harness_source"
+"""Under which name a run's versions have the hash of the source that ran."""
+
+_TOP = ("Makefile", "setup.py", "pyproject.toml", "README.md", "LICENSE", "submission.yaml")
 _CODE = {".py", ".yaml", ".typed", ".md"}
 
 
@@ -25,6 +29,14 @@ def copy_source(tree: SubmitterTree, folder: PurePosixPath, project: Project, be
     folders = (project.systems / system, measurements / benchmark)
     for path in (*(p for below in folders for p in _code_below(below)), *sorted(measurements.glob("*.md"))):
         _copy(tree, folder, path, project.root)
+
+
+def source_note(ran: str | None) -> str:
+    """Whether the source that is copied is the source that ran, as one sentence. ``ran`` is the hash in the record."""
+    here = source_sha256()
+    if ran == here:
+        return f"It is the source that ran (sha256 of the package {here})."
+    return f"It is another state of the source (sha256 {here}) than the one that ran ({ran or 'not recorded'})."
 
 
 def _copy(tree: SubmitterTree, folder: PurePosixPath, path: Path, root: Path) -> None:

@@ -18,6 +18,7 @@ from harness.ledger.record import AccuracyEcho, RunRecord
 from harness.machine.describe import Value
 from harness.rules import RulePack
 from harness.submission.rows import Leg, Row
+from harness.submission.source import SOURCE_KEY, source_note
 
 LABEL = "DEMONSTRATION, not a submission"
 UNVERIFIED = "Result not verified by MLCommons Association."
@@ -93,7 +94,8 @@ class Texts:
             "captured_at": performance.machine.captured_at,
             "unverified": UNVERIFIED,
             "source": str(source),
-            "commands": "\n".join(f"    {_command(leg.record)}" for leg in row.legs.values()),
+            "source_note": source_note(performance.versions.get(SOURCE_KEY)),
+            "commands": "\n".join(dict.fromkeys(f"    {_command(leg.record)}" for leg in row.legs.values())),
             "attempts": "\n".join(f"- {_attempt(name, leg)}" for name, leg in row.legs.items()),
             "deviations": _list(row.deviations, "None."),
             "subsets": _subsets(row.accuracy.record.accuracy),
@@ -152,7 +154,11 @@ def accuracy_line(echo: AccuracyEcho | None) -> str:
         return f"{echo.key} {echo.value:.3f}, by {echo.evaluator}"
     unscored = sum(subset.unscored for subset in echo.subsets.values())
     failed = sum(subset.failed for subset in echo.subsets.values())
-    return f"no {echo.key}: {unscored} samples unscored, {failed} failed; by {echo.evaluator}"
+    why = ", ".join(
+        f"{count} samples {state}" for count, state in ((unscored, "unscored"), (failed, "failed")) if count
+    )
+    asked = sum(subset.samples for subset in echo.subsets.values())
+    return f"no {echo.key}: {why or f'only {asked} samples were asked'}; by {echo.evaluator}"
 
 
 def _weights(record: RunRecord) -> dict[str, str]:
