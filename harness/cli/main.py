@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
+from types import FrameType
 
 from rich.markup import escape
 
@@ -26,6 +28,7 @@ def main(argv: list[str]) -> int:
         _help()
         return EXIT_OK
     verb, rest = argv[0], argv[1:]
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         if verb not in VERBS:
             raise UnknownName("verb", verb, VERBS)
@@ -37,6 +40,11 @@ def main(argv: list[str]) -> int:
         ERR.print("[bold red]interrupted[/]; finished runs are as they were")
         return Interrupted.exit_code
     return code
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    """A scheduler's SIGTERM ends a verb as ^C does: what was measured is kept and marked."""
+    raise KeyboardInterrupt
 
 
 def _help() -> None:
