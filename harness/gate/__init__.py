@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.gate.findings import Finding, Rule, Severity, Verdict, ordered, rules, verdict
 from harness.gate.metric import ResultMetric, mean_answer_tokens, result_metric
+from harness.gate.official import OfficialReport, OfficialRow, OfficialVerdict, run_official
 from harness.gate.row import RowPlace, RowReport
 from harness.gate.run import check_run, unreadable
 from harness.gate.run_facts import Coverage, Expectation, RunFacts
@@ -13,6 +14,9 @@ __all__ = [
     "Coverage",
     "Expectation",
     "Finding",
+    "OfficialReport",
+    "OfficialRow",
+    "OfficialVerdict",
     "ResultMetric",
     "RowPlace",
     "RowReport",
@@ -27,6 +31,7 @@ __all__ = [
     "ordered",
     "result_metric",
     "rules",
+    "run_official",
     "unreadable",
     "verdict",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,29 +17,33 @@ NOT_THE_REFERENCES = "not by the reference's evaluator"
 """What the first line of an accuracy.txt of the harness's own says."""
 
 _HASH = re.compile(r"^hash=(.*?)\s*$", re.MULTILINE)
+_NUMBER = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class AccuracyText:
-    """What an accuracy.txt says: the metric's values in its lines, its hash lines, and whether the harness wrote it."""
+    """What an accuracy.txt says: the metric's values in its lines, its hash lines, and whether the harness wrote it.
+
+    ``bad_values`` stand where a value should and are no number: the official checker breaks on them in any division.
+    """
 
     values: tuple[float, ...]
+    bad_values: tuple[str, ...]
     hashes: tuple[str, ...]
     ours: bool
 
     @classmethod
     def parse(cls, text: str, key: str) -> AccuracyText:
-        """Reads the text; ``key`` is the metric's name. A number that is none is no value."""
+        """Reads the text; ``key`` is the metric's name."""
         found = re.findall(rf"'{re.escape(key)}':\s([\d.]+)", text)
-        first = text.partition("\n")[0]
-        return cls(tuple(_numbers(found)), tuple(_HASH.findall(text)), NOT_THE_REFERENCES in first)
-
-
-def _numbers(texts: list[str]) -> Iterator[float]:
-    for text in texts:
-        if re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
-            yield float(text)
+        numbers = {word: float(word) for word in found if _NUMBER.fullmatch(word) and math.isfinite(float(word))}
+        return cls(
+            values=tuple(numbers[word] for word in found if word in numbers),
+            bad_values=tuple(word for word in found if word not in numbers),
+            hashes=tuple(_HASH.findall(text)),
+            ours=NOT_THE_REFERENCES in text.partition("\n")[0],
+        )
 
 
 def check_accuracy_text(
@@ -47,6 +52,8 @@ def check_accuracy_text(
     """What is wrong with an accuracy.txt. ``strict`` is every division but open, where accuracy is only reported."""
     milder = None if strict else Severity.REVIEW
     target = rules.accuracy_target.value
+    for word in text.bad_values:
+        yield R.ACCURACY_METRIC.broken(path, f"{target.key} {word}, which is no number")
     if len(text.values) != 1:
         found = f"{len(text.values)} lines '{target.key}': <number>"
         yield R.ACCURACY_METRIC.broken(path, found, severity=milder)

@@ -169,7 +169,7 @@ SYSTEM_QUOTE = rule(
 )
 SYSTEM_NETWORK = rule(
     "SYS-IS-NETWORK",
-    _REVIEW,
+    _REJECT,
     "no is_network outside the network division",
     mend="leave the field out: even false is taken for true",
     source=_SYSTEM,

@@ -179,7 +179,7 @@ BREACHES: list[tuple[str, str, Callable[[Path], object], str, str]] = [
     ("division", "open", lambda h: change_json(box(h), division="closed"), "SYS-DIVISION", "reject"),
     ("submitter", "open", lambda h: change_json(box(h), submitter="Other"), "SYS-SUBMITTER", "reject"),
     ("submitter a list", "open", lambda h: change_json(box(h), submitter=["Acme"]), "SYS-SUBMITTER", "reject"),
-    ("is_network", "open", lambda h: change_json(box(h), is_network=False), "SYS-IS-NETWORK", "review"),
+    ("is_network", "open", lambda h: change_json(box(h), is_network=False), "SYS-IS-NETWORK", "reject"),
     ("measurements no JSON", "open", lambda h: write(server(h) / "measurements.json", "no"), "MEAS-JSON", "reject"),
     (
         "measurements empty",
