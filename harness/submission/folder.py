@@ -71,6 +71,7 @@ class SubmitterFolder:
         self._calibration: dict[str, str] = {}
         self._bandwidth: dict[str, str] = {}
         self._reasons: dict[str, tuple[str, ...]] = {}
+        self._copied: set[tuple[PurePosixPath, str]] = set()
 
     def add_system(self, entry: SystemEntry) -> None:
         """Its description, and its part of the bandwidth document."""
@@ -91,7 +92,9 @@ class SubmitterFolder:
         folder = layout.scenario(row.entry.system, row.entry.benchmark, row.scenario)
         performance = row.performance.run
         code = layout.source(row.entry.benchmark, performance.record.engine.kind)
-        copy_source(self._tree, code, context.project, row.entry.benchmark, row.entry.system)
+        if (code, row.entry.system) not in self._copied:
+            copy_source(self._tree, code, context.project, row.entry.benchmark, row.entry.system)
+            self._copied.add((code, row.entry.system))
         self._add_run_file(folder / USER_CONF, performance, USER_CONF)
         for name in (DETAIL, SUMMARY):
             self._add_run_file(folder / layout.PERFORMANCE / name, performance, f"{LOGS}/{name}")

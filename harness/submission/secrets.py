@@ -16,7 +16,6 @@ from pathlib import Path
 
 MAX_FINDINGS_PER_FILE = 20
 
-_LONGEST_LINE = 1 << 16
 _EVERYWHERE = {"root", "localhost", "user", "admin", "runner", "ubuntu", "debian", "nobody"}
 """Names that tell nothing, of no one."""
 
@@ -68,16 +67,14 @@ _ADDRESSES = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
 
 
 def search(path: Path, name: str, names: Names) -> list[Secret]:
-    """The secrets in a text file, which findings call ``name``; at most :data:`MAX_FINDINGS_PER_FILE`."""
+    """The secrets in a text file, which findings call ``name``, by line; at most :data:`MAX_FINDINGS_PER_FILE`."""
+    text = path.read_text(encoding="utf-8", errors="replace")
     found: list[Secret] = []
-    with path.open(encoding="utf-8", errors="replace") as file:
-        number = 1
-        while text := file.readline(_LONGEST_LINE):
-            for kind, hit in _hits(text, names):
-                found.append(Secret(name, number, kind, mask(kind, hit)))
-                if len(found) == MAX_FINDINGS_PER_FILE:
-                    return found
-            number += text.endswith("\n")
+    line, counted_to = 1, 0
+    for start, kind, hit in sorted(_hits(text, names))[:MAX_FINDINGS_PER_FILE]:
+        line += text.count("\n", counted_to, start)
+        counted_to = start
+        found.append(Secret(name, line, kind, mask(kind, hit)))
     return found
 
 
@@ -87,14 +84,16 @@ def mask(kind: Kind, hit: str) -> str:
     return f"{hit[:shown]}*** ({len(hit)} characters)"
 
 
-def _hits(text: str, names: Names) -> Iterator[tuple[Kind, str]]:
-    for kind, pattern in ((Kind.KEY, _KEYS), (Kind.HOME, _HOMES)):
-        yield from ((kind, match.group()) for match in pattern.finditer(text))
-    yield from ((Kind.ADDRESS, m.group()) for m in _ADDRESSES.finditer(text) if _tells(m.group()))
+def _hits(text: str, names: Names) -> Iterator[tuple[int, Kind, str]]:
+    """Where each hit begins in the text, its kind, and the hit itself."""
+    patterns = [(Kind.KEY, _KEYS), (Kind.HOME, _HOMES), (Kind.ADDRESS, _ADDRESSES)]
     for kind, own in ((Kind.HOST, names.host), (Kind.USER, names.user)):
         if own is not None:
-            found = re.finditer(rf"(?<![\w]){re.escape(own)}(?![\w])", text, re.IGNORECASE)
-            yield from ((kind, match.group()) for match in found)
+            patterns.append((kind, re.compile(rf"(?<![\w]){re.escape(own)}(?![\w])", re.IGNORECASE)))
+    for kind, pattern in patterns:
+        for match in pattern.finditer(text):
+            if kind is not Kind.ADDRESS or _tells(match.group()):
+                yield match.start(), kind, match.group()
 
 
 def _tells(text: str) -> bool:

@@ -90,8 +90,13 @@ def test_names_that_everybody_has_are_not_looked_for(monkeypatch):
     assert Names.of_this_machine() == Names("gpu-node-17", None)
 
 
-@given(st.binary(max_size=500))
-def test_any_bytes_can_be_searched(tmp_path_factory, content):
-    path = tmp_path_factory.mktemp("any") / "file"
+@pytest.fixture(scope="module")
+def any_file(tmp_path_factory):
+    return tmp_path_factory.mktemp("any") / "file"
+
+
+@given(content=st.binary(max_size=500))
+def test_any_bytes_can_be_searched(any_file, content):
+    path = any_file
     path.write_bytes(content)
     assert len(search(path, "file", NAMES)) <= MAX_FINDINGS_PER_FILE

@@ -40,10 +40,14 @@ def test_others_keep_both_ends(tmp_path, size):
     assert log.read_bytes() == whole
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("log")
+
+
 @settings(max_examples=30, deadline=None)
 @given(size=st.integers(0, 40_000), text=st.binary(max_size=200).filter(lambda t: b"hash=" not in t))
-def test_filing_what_was_filed_changes_nothing(tmp_path_factory, size, text):
-    folder = tmp_path_factory.mktemp("log")
+def test_filing_what_was_filed_changes_nothing(folder, size, text):
     filed = file_accuracy(log_of(folder, size), text, PACK)
     log = folder / "again.json"
     log.write_bytes(filed.log)
