@@ -290,14 +290,26 @@ def test_info_says_what_is_there(core: TorchCore, tiny_gpt_oss: Path) -> None:
     assert info.not_submittable == ("stand-in checkpoint",)
 
 
-def test_a_checkpoint_that_is_no_stand_in_is_not_called_one(tiny_gpt_oss: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def unmarked(tiny_gpt_oss: Path, tmp_path: Path) -> Path:
+    """The tiny checkpoint without the file that marks it as a stand-in."""
     for path in tiny_gpt_oss.iterdir():
         if path.name != STAND_IN:
             (tmp_path / path.name).symlink_to(path)
-    info = TorchCore(TorchSettings(tmp_path, slots=1, dtype="bfloat16")).info()
+    return tmp_path
+
+
+def test_another_dtype_and_a_checkpoint_that_is_no_stand_in(unmarked: Path) -> None:
+    core = TorchCore(TorchSettings(unmarked, slots=2, dtype="bfloat16"))
+    info = core.info()
+    assert info.settings["dtype"] == "bfloat16"
     assert info.not_submittable == ()
     assert info.checkpoint is not None
     assert not info.checkpoint.stand_in
+    submit(core, some_prompts((20, 150, 3)), workload(3))
+    submit(core, some_prompts((5,)), workload(4, temperature=1.0), first=3)
+    heard = Heard().drain(core)
+    assert {number: len(answer) for number, answer in heard.answers.items()} == {0: 3, 1: 3, 2: 3, 3: 4}
 
 
 def _broken(tiny: Path, folder: Path, **config: object) -> Path:

@@ -1,0 +1,284 @@
+"""The torch engine against ``transformers.generate``: same checkpoint, same prompts, one thread.
+
+The contestants take turns in one process; figures are medians over the turns, and what is judged is CPU time, which a
+busy machine disturbs least. ``generate`` is given its best: prompts of one length, no padding, and no stop token to
+look for. Run as ``python benchmarks/torch_engine.py``; exit status 1 where a goal is missed on a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import psutil
+
+from harness import env
+from harness.engines.base import Answers, Failure, PromptTable, Requests, Sampling, TokenEvents, Workload
+from harness.engines.checkpoint import describe, make_tiny_gpt_oss
+from harness.engines.torch_cpu import TorchCore, TorchSettings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+VOCABULARY = 199_998
+"""Ordinary ids of gpt-oss; those beyond are special."""
+PROMPT_TOKENS = 128
+NEW_TOKENS = 64
+SHORTEST, LONGEST = 16, 112
+REQUESTS = 128
+SLOTS = 32
+STEPS = 24
+"""How many steps of all slots are timed at a stretch for the sampler's share."""
+QUIET_CORES = 0.35
+"""What other processes may use of the machine, in cores, before a run says more about them than about us."""
+
+Prompts = list[list[int]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one contestant. ``others`` is what the rest of the machine used meanwhile, in cores."""
+
+    tokens: int
+    wall_s: float
+    cpu_s: float
+    others: float
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A bound on one figure."""
+
+    what: str
+    bound: float
+    at_most: bool = False
+
+    def met(self, value: float) -> bool:
+        """Whether the figure is within the bound."""
+        return value <= self.bound if self.at_most else value >= self.bound
+
+
+AT_8 = Goal("greedy, 8 requests of equal length: times as fast as generate", 1.4)
+AT_32 = Goal("greedy, 32 requests of equal length: times as fast as generate", 1.7)
+DRAWN = Goal(f"temperature 1, {REQUESTS} requests, {SHORTEST}..{LONGEST} tokens: times as fast as generate", 3.0)
+SAMPLER = Goal(f"sampler: what it adds to a greedy step of {SLOTS} slots, %", 40.0, at_most=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints each run, the medians and which goals are met; 1 where one is missed on a quiet machine."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--runs", type=int, default=5, help="turns of each contestant")
+    parser.add_argument("--only", choices=("equal", "drawn", "sampler"), help="one part (drawn takes a minute a turn)")
+    parser.add_argument("--checkpoint", type=Path, help="default: a tiny stand-in, made in the cache folder")
+    options = parser.parse_args(argv)
+    folder = options.checkpoint or make_tiny_gpt_oss(env.cache_dir() / "tiny-gpt-oss", seed=0)
+    print(f"checkpoint {describe(folder).name}, one thread, load average {psutil.getloadavg()[0]:.1f}\n")
+    core = TorchCore(TorchSettings(folder, slots=SLOTS, threads=1))
+    verdicts: list[bool] = []
+    if options.only in (None, "sampler"):
+        verdicts.append(sampler(core, options.runs))
+    if options.only in (None, "equal", "drawn"):
+        model = load(folder)
+        if options.only != "drawn":
+            verdicts += [
+                equal_lengths(core, model, count, goal, options.runs) for count, goal in ((8, AT_8), (32, AT_32))
+            ]
+        if options.only != "equal":
+            verdicts.append(drawn_lengths(core, model, options.runs))
+    return 0 if all(verdicts) else 1
+
+
+def sampler(core: TorchCore, runs: int) -> bool:
+    """Steps of full slots: greedy ones against sampled ones, taking turns."""
+    print(f"one step of {SLOTS} slots")
+    prompts, steps = drawn_prompts(SLOTS), {}
+    for temperature in (0.0, 1.0):
+        steps[f"temperature {temperature:.0f}"] = steps_at(core, prompts, temperature)
+    turns = compete(steps, runs)
+    greedy, sampled = (turns[name] for name in steps)
+    added = [(mine.cpu_s - base.cpu_s) / base.cpu_s * 100 for base, mine in zip(greedy, sampled, strict=True)]
+    return judge(SAMPLER, statistics.median(added), greedy + sampled)
+
+
+def equal_lengths(core: TorchCore, model: PreTrainedModel, count: int, goal: Goal, runs: int) -> bool:
+    """Greedy answers of one length: what continuous batching cannot shorten."""
+    print(f"greedy, {count} requests of {PROMPT_TOKENS} + {NEW_TOKENS} tokens")
+    prompts, caps = drawn_prompts(count), [NEW_TOKENS] * count
+    ours, theirs = ours_of(core, prompts, caps, 0.0), generated(model, prompts, NEW_TOKENS, sample=False)
+    same = sum(mine == other for mine, other in zip(ours, theirs, strict=True))
+    print(f"  {same} of {count} answers are generate's, id by id")
+    turns = compete(
+        {
+            "generate": lambda: total(generated(model, prompts, NEW_TOKENS, sample=False)),
+            "torch engine": lambda: total(ours_of(core, prompts, caps, 0.0)),
+        },
+        runs,
+    )
+    return judge(goal, speedup(turns), turns["generate"] + turns["torch engine"])
+
+
+def drawn_lengths(core: TorchCore, model: PreTrainedModel, runs: int) -> bool:
+    """Sampled answers of drawn lengths; ``generate`` takes them in batches, each as long as its longest."""
+    print(f"temperature 1, {REQUESTS} requests of {PROMPT_TOKENS} + {SHORTEST}..{LONGEST} tokens")
+    prompts = drawn_prompts(REQUESTS)
+    caps = np.random.default_rng(1).integers(SHORTEST, LONGEST + 1, REQUESTS).tolist()
+
+    def in_batches() -> int:
+        for first in range(0, REQUESTS, SLOTS):
+            batch = slice(first, first + SLOTS)
+            generated(model, prompts[batch], max(caps[batch]), sample=True)
+        return sum(caps)
+
+    turns = compete({"generate": in_batches, "torch engine": lambda: total(ours_of(core, prompts, caps, 1.0))}, runs)
+    return judge(DRAWN, speedup(turns), turns["generate"] + turns["torch engine"])
+
+
+def drawn_prompts(count: int) -> Prompts:
+    """``count`` prompts of ``PROMPT_TOKENS`` ids each."""
+    prompts: Prompts = np.random.default_rng(count).integers(0, VOCABULARY, (count, PROMPT_TOKENS)).tolist()
+    return prompts
+
+
+def load(folder: Path) -> PreTrainedModel:
+    """The checkpoint as transformers loads it by default, in float32."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+
+def generated(model: PreTrainedModel, prompts: Prompts, count: int, *, sample: bool) -> list[list[int]]:
+    """What ``generate`` answers: ``count`` tokens to each prompt, as one batch."""
+    import torch
+    from transformers import GenerationConfig
+
+    choice = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0} if sample else {"do_sample": False}
+    config = GenerationConfig(max_new_tokens=count, pad_token_id=0, eos_token_id=None, **choice)
+    ids = torch.tensor(prompts)
+    output = model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
+    answers: list[list[int]] = output[:, ids.shape[1] :].tolist()
+    return answers
+
+
+def workload(cap: int, temperature: float) -> Workload:
+    """Nothing told but whole answers, as Offline wants it; no stop token."""
+    return Workload("benchmark", Sampling(temperature, 1.0, 0, cap, (), 0), TokenEvents.NONE)
+
+
+def submit(core: TorchCore, prompts: Prompts, caps: list[int], temperature: float) -> None:
+    """Each prompt as a request of its own length, numbered in order."""
+    table = PromptTable.from_lists(prompts)
+    for number, cap in enumerate(caps):
+        core.submit(Requests(workload(cap, temperature), [number], [number], table, [number]))
+
+
+def ours_of(core: TorchCore, prompts: Prompts, caps: list[int], temperature: float) -> list[list[int]]:
+    """What the engine answers."""
+    submit(core, prompts, caps, temperature)
+    answers: list[list[int]] = [[] for _ in prompts]
+    while core.wait_s() is not None:
+        for event in core.step():
+            if isinstance(event, Failure):
+                raise SystemExit(event.message)
+            if isinstance(event, Answers):
+                parts = np.split(event.tokens, event.ends[:-1])
+                for number, part in zip(event.numbers, parts, strict=True):
+                    answers[number] = part.tolist()
+    return answers
+
+
+def steps_at(core: TorchCore, prompts: Prompts, temperature: float) -> Callable[[], int]:
+    """What fills all slots, untimed, and returns what is timed: ``STEPS`` steps of them."""
+
+    def prepare() -> None:
+        core.cancel()
+        submit(core, prompts, [LONGEST * 2] * len(prompts), temperature)
+        for _ in range(-(-PROMPT_TOKENS * SLOTS // int(str(core.info().settings["prefill_chunk"]))) + 2):
+            core.step()
+
+    def steps() -> int:
+        for _ in range(STEPS):
+            core.step()
+        return STEPS * SLOTS
+
+    return Prepared(prepare, steps)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Work with a part before it that is not timed."""
+
+    prepare: Callable[[], None]
+    work: Callable[[], int]
+
+    def __call__(self) -> int:
+        """Does the work."""
+        return self.work()
+
+
+def compete(contestants: dict[str, Callable[[], int]], runs: int) -> dict[str, list[Run]]:
+    """``runs`` turns of each contestant, in alternating order, after one untimed; prints medians."""
+    turns: dict[str, list[Run]] = {name: [] for name in contestants}
+    for turn in range(-1, runs):
+        order = list(contestants.items())
+        for name, work in order if turn % 2 else reversed(order):
+            run = timed(work)
+            if turn >= 0:
+                turns[name].append(run)
+    for name, done in turns.items():
+        cpu_s, wall_s = (statistics.median(times) for times in ([r.cpu_s for r in done], [r.wall_s for r in done]))
+        tokens = done[0].tokens
+        print(
+            f"  {name:14} CPU {cpu_s:7.3f} s  wall {wall_s:7.3f} s  {tokens / cpu_s:7.0f} tokens/s of CPU"
+            f"  others {statistics.median(run.others for run in done):.2f} cores"
+        )
+    return turns
+
+
+def timed(work: Callable[[], int]) -> Run:
+    """One run; ``work`` returns how many tokens it made."""
+    if isinstance(work, Prepared):
+        work.prepare()
+    machine, wall, cpu = busy_s(), time.perf_counter(), time.process_time()
+    tokens = work()
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    return Run(tokens, wall_s, cpu_s, max(0.0, busy_s() - machine - cpu_s) / wall_s)
+
+
+def busy_s() -> float:
+    """Seconds that all cores of the machine have worked, since it started."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
+
+
+def speedup(turns: dict[str, list[Run]]) -> float:
+    """Median over the turns of ``generate``'s CPU time over the engine's."""
+    pairs = zip(turns["generate"], turns["torch engine"], strict=True)
+    return statistics.median(theirs.cpu_s / ours.cpu_s for theirs, ours in pairs)
+
+
+def total(answers: list[list[int]]) -> int:
+    """Tokens of all answers."""
+    return sum(map(len, answers))
+
+
+def judge(goal: Goal, value: float, runs: list[Run]) -> bool:
+    """Prints what became of a goal; False where it is missed and the machine was quiet enough to say so."""
+    others = statistics.median(run.others for run in runs)
+    share = statistics.median(run.cpu_s / run.wall_s for run in runs)
+    busy = others > QUIET_CORES or share < 0.9
+    sign = "at most" if goal.at_most else "at least"
+    verdict = "met" if goal.met(value) else "too busy to judge" if busy else "MISSED"
+    note = f" (busy: others used {others:.2f} cores, we had {share:.0%} of one; trust no figure far)" if busy else ""
+    print(f"  {goal.what}: {value:.2f}, {sign} {goal.bound:g}: {verdict}{note}\n", flush=True)
+    return verdict != "MISSED"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
