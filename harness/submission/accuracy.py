@@ -56,7 +56,10 @@ def file_leg(
         ours = file_accuracy(log, text, pack)
         official.cross_check(ours, *official.truncate(clone, log, text, Path(folder) / "truncation"), where=log)
     return FiledLeg(
-        ours, origin, line, (note, f"{run.record.id}: truncated by the reference, the harness's bytes agree")
+        ours,
+        origin,
+        line,
+        (note, f"{run.record.id}: truncated by the reference at {clone.commit}, the harness's bytes agree"),
     )
 
 

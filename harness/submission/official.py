@@ -26,6 +26,7 @@ EVALUATORS = {"gpt-oss-120b": Path("language/gpt-oss-120b/eval_mlperf_accuracy.p
 """The accuracy evaluator of each benchmark, below the clone."""
 
 TRUNCATE_TIMEOUT_S = 600.0
+GIT_TIMEOUT_S = 10.0
 EVALUATOR_TIMEOUT_S = 6 * 3600.0
 
 # aime25    144    240    8    18.00    60.00%
@@ -54,6 +55,12 @@ class Clone:
                 mend=f"correct {MLPERF_INFERENCE_DIR.name}, or unset it",
             )
         return cls(root, MLPERF_EVALUATOR_PYTHON.path())
+
+    @property
+    def commit(self) -> str:
+        """Which state of the reference it is, or that nobody knows."""
+        output = _run(["git", "-C", str(self.root), "rev-parse", "HEAD"], self.root, GIT_TIMEOUT_S).out.strip()
+        return output if re.fullmatch(r"[0-9a-f]{40,64}", output) else "unknown commit"
 
 
 @dataclass(frozen=True, slots=True)

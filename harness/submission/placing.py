@@ -58,7 +58,7 @@ def place(tree: Path, out: Path) -> Path | None:
         previous = None
     try:
         tree.rename(out)
-    except OSError:
+    except BaseException:  # an interrupt between the two renames must not cost the tree that was there
         if previous is not None:
             previous.rename(out)
         raise

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.config.models import Entry, SubmissionFile
-from harness.errors import HarnessError, MissingError, Refused
+from harness.errors import ConfigError, HarnessError, MissingError, Refused
 from harness.ledger.record import RunRecord, State
 from harness.ledger.store import StoredRun
 from harness.rules import RulePack
@@ -72,14 +73,15 @@ def select(runs: Sequence[StoredRun], submission: SubmissionFile, pack: RulePack
     """
     rows: list[Row] = []
     problems: list[HarnessError] = []
+    _no_row_twice(submission)
     for entry in submission.entries:
         rules = pack.benchmark(entry.benchmark)
         for scenario in entry.scenarios:
             rules.scenario(scenario)
             try:
-                row = _row(runs, entry, scenario, pack.round, demonstration)
+                row = _row(runs, entry, scenario, pack, demonstration)
                 if not demonstration:
-                    _may_be_filed(row, pack)
+                    _may_be_filed(row)
                 rows.append(row)
             except (MissingError, Refused) as problem:
                 problems.append(problem)
@@ -97,18 +99,32 @@ def raise_all(problems: Sequence[HarnessError]) -> None:
     raise type(problems[0])(f"{len(problems)} things stand in the way\n{text}")
 
 
-def _row(runs: Sequence[StoredRun], entry: Entry, scenario: str, round_: str, demonstration: bool) -> Row:
-    performance = _leg(runs, entry, scenario, PERFORMANCE, round_, demonstration)
-    accuracy = _leg(runs, entry, scenario, ACCURACY, round_, demonstration)
+def _no_row_twice(submission: SubmissionFile) -> None:
+    names = Counter(
+        f"{entry.division}/{entry.system}/{entry.benchmark}/{scenario}"
+        for entry in submission.entries
+        for scenario in entry.scenarios
+    )
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise ConfigError("entered twice: " + ", ".join(twice), where="submission.yaml", mend="keep one of each")
+
+
+def _row(runs: Sequence[StoredRun], entry: Entry, scenario: str, pack: RulePack, demonstration: bool) -> Row:
+    performance = _leg(runs, entry, scenario, PERFORMANCE, pack.round, demonstration)
+    accuracy = _leg(runs, entry, scenario, ACCURACY, pack.round, demonstration)
     _same_machine(performance.record, accuracy.record)
     _same_fingerprint(performance.record, accuracy.record)
     records = [performance.record, accuracy.record]
+    forbids = [reason for record in records for reason in [*record.not_submittable, *_invalid(record)]]
+    audits = pack.benchmark(entry.benchmark).audits.value
+    if entry.division == "closed" and audits:
+        forbids.append(f"closed needs the audits {' and '.join(audits)}, which this version does not lay out")
     return Row(
         entry=entry,
         scenario=scenario,
         performance=performance,
         accuracy=accuracy,
-        not_submittable=_unique(r for record in records for r in [*record.not_submittable, *_invalid(record)]),
+        not_submittable=_unique(forbids),
         deviations=_unique(d for record in records for d in record.deviations),
     )
 
@@ -159,27 +175,18 @@ def _same_fingerprint(one: RunRecord, other: RunRecord) -> None:
     )
 
 
-def _may_be_filed(row: Row, pack: RulePack) -> None:
+def _may_be_filed(row: Row) -> None:
     if row.not_submittable:
         raise Refused(
             "these runs may not be filed: " + "; ".join(row.not_submittable),
             where=row.name,
             mend="run the legs again without what is named, or pass --demonstration for a tree that says so",
         )
-    if row.entry.division != "closed":
-        return
-    if row.deviations:
+    if row.entry.division == "closed" and row.deviations:
         raise Refused(
             "closed allows no deviation: " + "; ".join(row.deviations),
             where=row.name,
             mend="enter it in open, or run it by the round's rules",
-        )
-    audits = pack.benchmark(row.entry.benchmark).audits.value
-    if audits:
-        raise Refused(
-            "closed needs the audits " + " and ".join(audits) + ", which this version does not lay out",
-            where=row.name,
-            mend="enter it in open, or pass --demonstration for a tree without audits",
         )
 
 

@@ -66,6 +66,8 @@ def _entry(
     _one_machine(name, records, described, newest)
     _nothing_lacks(name, file, filing, description, demonstration)
     unknown = tuple(f"{lack.field} of {name} is unknown ({lack.why})" for lack in description.lacks)
+    if file.bandwidth is None and filing.division == "closed":
+        unknown += (f"bandwidth of {name} is unknown (nobody has said it)",)
     marks = tuple(dict.fromkeys(mark for row in rows for mark in row.marks)) + unknown
     fields = description.filled(UNKNOWN)
     for key in ("hw_notes", "sw_notes"):

@@ -20,14 +20,14 @@ PACK = load("v6.1")
 def pack_up(project, store, names, tmp_path):
     """Packages the store's runs as the entries say."""
 
-    def run(entries=None, *, demonstration=False, out=None):
+    def run(entries=None, *, demonstration=False, out=None, pack=PACK):
         return package(
             store,
             project,
             entries or submission(),
             out or tmp_path / "out",
             demonstration=demonstration,
-            pack=PACK,
+            pack=pack,
             names=names,
         )
 
@@ -230,12 +230,61 @@ def test_a_newer_short_run_does_not_hide_a_full_one(pack_up, store, loadgen_runs
 def test_closed_allows_no_deviation_and_wants_audits(pack_up, store, loadgen_runs):
     with pytest.raises(Refused, match="TEST07 and TEST09"):
         pack_up(submission(division="closed"))
+    text = (
+        pack_up(submission(division="closed"), demonstration=True).out / "closed/Demonstration/DEMONSTRATION"
+    ).read_text()
+    assert "TEST07 and TEST09" in text
     for scenario in ("Offline", "Server"):
         for leg in ("performance", "accuracy"):
             add_run(store, loadgen_runs, scenario, leg, deviations=["output cap 32"])
     with pytest.raises(Refused, match="closed allows no deviation: output cap 32"):
-        pack_up(submission(division="closed"))
+        pack_up(submission(division="closed", benchmark=BENCHMARK), pack=without_audits())
     assert pack_up().rows  # open takes them
+
+
+def without_audits():
+    """The round, had it no audits for this benchmark."""
+    rules = PACK.benchmarks[BENCHMARK]
+    audits = rules.audits.model_copy(update={"value": []})
+    return PACK.model_copy(update={"benchmarks": {BENCHMARK: rules.model_copy(update={"audits": audits})}})
+
+
+def test_closed_wants_the_bandwidth_said(store, names, tmp_path):
+    project = make_project(tmp_path / "unsaid", bandwidth=None)
+    closed = submission(division="closed")
+    with pytest.raises(Refused, match=r"system\.yaml: bandwidth"):
+        package(store, project, closed, tmp_path / "out", demonstration=False, pack=without_audits(), names=names)
+    out = package(store, project, closed, tmp_path / "out", demonstration=True, pack=PACK, names=names).out
+    folder = out / "closed/Demonstration"
+    assert "bandwidth of box is unknown" in (folder / "DEMONSTRATION").read_text()
+    assert "Nobody has stated or measured" in (folder / "documentation/bandwidth.md").read_text()
+
+
+def test_both_divisions_at_once(pack_up):
+    entries = [*submission().entries, *submission(division="closed", scenarios=["Offline"]).entries]
+    report = pack_up(submission().model_copy(update={"entries": entries}), demonstration=True)
+    assert sorted(path.name for path in report.out.iterdir()) == ["closed", "open"]
+    assert strangers_in(report.out) == []
+    for division in ("closed", "open"):
+        root = report.out / division / "Demonstration"
+        assert json.loads((root / "systems/box.json").read_text())["division"] == division
+        assert {row.division for row in read_manifest(root / NAME).rows} == {division}
+
+
+def test_one_system_in_both_categories(pack_up):
+    offline = submission(scenarios=["Offline"]).entries
+    server = submission(scenarios=["Server"], category="edge").entries
+    both = submission().model_copy(update={"entries": [*offline, *server]})
+    system = json.loads((pack_up(both).out / "open/Example/systems/box.json").read_text())
+    assert system["system_type"] == "datacenter,edge"
+    server = submission(scenarios=["Server"], availability="preview").entries
+    with pytest.raises(ConfigError, match="preview and as rdi"):
+        pack_up(submission().model_copy(update={"entries": [*offline, *server]}))
+
+
+def test_a_row_that_is_entered_twice(pack_up):
+    with pytest.raises(ConfigError, match="entered twice: open/box/gpt-oss-120b/Offline"):
+        pack_up(submission(scenarios=["Offline", "Server", "Offline"]))
 
 
 def test_what_nobody_said_is_named_with_its_mend(store, names, tmp_path):
