@@ -137,8 +137,9 @@ def make_tiny_gpt_oss(
 
 def _save_gpt_oss(folder: Path, config: dict[str, int], seed: int) -> None:
     import torch
-    from transformers import GptOssConfig, GptOssForCausalLM
+    from transformers import GptOssConfig, GptOssForCausalLM, logging
 
+    logging.disable_progress_bar()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = GptOssForCausalLM(GptOssConfig(**config))

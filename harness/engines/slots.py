@@ -134,7 +134,7 @@ class SlotTable:
     def _unservable(self, requests: Requests, place: int) -> Failure | None:
         prompt = requests.prompt(place)
         cap = requests.workload.sampling.max_new_tokens
-        number = requests.numbers[place]
+        number = int(requests.numbers[place])
         if not len(prompt):
             return Failure(number, "empty_prompt", "the prompt has no tokens")
         limit = self._max_total_tokens
@@ -150,7 +150,7 @@ class SlotTable:
         workload = requests.workload
         stops = workload.sampling.stop_token_ids
         self._working[slot] = _Working(
-            requests.numbers[place], requests.prompt(place), workload.sampling, workload.token_events
+            int(requests.numbers[place]), requests.prompt(place), workload.sampling, workload.token_events
         )
         self._prefilling.append(slot)
         self._answered[slot] = 0

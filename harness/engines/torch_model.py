@@ -6,7 +6,7 @@ architecture and with which arguments its backbone is called so that it makes no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,13 @@ class Family:
     """How one architecture is served: its class in transformers and the extra arguments of its backbone."""
 
     model_class: str
-    backbone_arguments: Callable[[], dict[str, Any]]
+    backbone_arguments: Mapping[str, object]
 
 
 FAMILIES = {
     "GptOssForCausalLM": Family(
         "GptOssForCausalLM",
-        lambda: {"attention_mask": {"full_attention": None, "sliding_attention": None}},
+        {"attention_mask": {"full_attention": None, "sliding_attention": None}},
     ),
 }
 
@@ -59,7 +59,7 @@ class TorchModel:
             position_ids=torch.from_numpy(plan.positions)[None],
             use_cache=False,
             ragged=Ragged(plan, self._cache),
-            **self._family.backbone_arguments(),
+            **self._family.backbone_arguments,
         )
         hidden: Tensor = output.last_hidden_state[0]
         return hidden[torch.from_numpy(plan.chosen_at)]
