@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -17,8 +19,9 @@ from harness.config.models import Entry, SubmissionFile
 from harness.errors import EXIT_OK, UnknownName
 from harness.events import Event, Note
 from harness.ledger.store import ResultsStore
+from harness.report.tables import UNVERIFIED
 from harness.rules import load
-from harness.submission import PackageReport, package
+from harness.submission import PackageReport, PackedRow, package
 
 _SHOWN_FINDINGS = 10
 
@@ -85,18 +88,26 @@ def _tell(event: Event) -> None:
 
 
 def _show(report: PackageReport) -> None:
-    table = Table(title="Demonstration, never a submission" if report.demonstration else None)
-    for heading in ("row", "result", "accuracy", "attempts"):
-        table.add_column(heading, overflow="fold")
-    for row in report.rows:
-        attempts = "\n".join(f"{leg.leg} {leg.attempt} of {leg.attempts_total}" for leg in row.legs)
-        table.add_row(*map(escape, (row.name, row.result, row.accuracy, attempts)))
-    OUT.print(table)
+    if report.demonstration:
+        OUT.print("[bold]a demonstration, never a submission[/]")
+    for (division, system, benchmark), rows in itertools.groupby(report.rows, key=_entry_of):
+        table = Table(box=box.SIMPLE_HEAD, title=escape(f"{benchmark} on {system}, {division}"), title_justify="left")
+        for heading in ("scenario", "result", "accuracy", "filed attempts"):
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            attempts = "\n".join(f"{leg.leg} {leg.attempt} of {leg.attempts_total}" for leg in row.legs)
+            table.add_row(*map(escape, (row.scenario, row.result, row.accuracy, attempts)))
+        OUT.print(table)
     lines = _marks(report) + [f"unknown: {lack}" for lack in report.unknown] + list(report.notes) + _findings(report)
     if report.previous is not None:
         lines.append(f"the tree that was there is now {report.previous}")
+    lines.append(UNVERIFIED)
     lines += [f"the tree: {report.out}", f"next: make check_submission INPUT={report.out}"]
     OUT.print("\n".join(lines), markup=False)
+
+
+def _entry_of(row: PackedRow) -> tuple[str, str, str]:
+    return (row.division, row.system, row.benchmark)
 
 
 def _marks(report: PackageReport) -> list[str]:

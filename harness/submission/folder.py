@@ -35,8 +35,12 @@ from harness.submission.tree import GENERATED, SubmitterTree
 class PackedRow:
     """One row of the tree, for people: its result and accuracy in a line each, its attempts, and what marks it."""
 
-    name: str
-    folder: Path
+    division: str
+    system: str
+    benchmark: str
+    scenario: str
+    folder: PurePosixPath
+    """Below the submitter's folder."""
     result: str
     accuracy: str
     legs: tuple[LegEntry, ...]
@@ -106,9 +110,18 @@ class SubmitterFolder:
         self._reasons[str(folder)] = row.marks
         context.notes.extend(filed.notes)
         result = performance.record.result
-        figure = "none" if result is None else f"{result.value:.6g} {result.units}"
         context.packed.append(
-            PackedRow(row.name, self._tree.root / folder, figure, filed.line, tuple(entry.legs), row.marks)
+            PackedRow(
+                division=self._division,
+                system=row.entry.system,
+                benchmark=row.entry.benchmark,
+                scenario=row.scenario,
+                folder=folder,
+                result="none" if result is None else f"{result.value:,.2f} {result.units}",
+                accuracy=filed.line,
+                legs=tuple(entry.legs),
+                marks=row.marks,
+            )
         )
 
     def finish(self) -> Manifest:

@@ -223,7 +223,7 @@ def test_a_newer_short_run_does_not_hide_a_full_one(pack_up, store, loadgen_runs
     short = {"test_run": True, "not_submittable": ["short run (--test_run)"]}
     add_run(store, loadgen_runs, "Server", "performance", **short)
     report = pack_up()
-    (row,) = [row for row in report.rows if row.name.endswith("Server")]
+    (row,) = [row for row in report.rows if row.scenario == "Server"]
     assert (row.legs[0].attempt, row.legs[0].attempts_total) == (1, 2)
 
 
