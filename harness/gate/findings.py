@@ -110,6 +110,6 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def printable(text: str, limit: int = 300) -> str:
-    """A text that a terminal and a log can show: one line, no control characters, at most ``limit`` long."""
-    plain = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in " ".join(text.splitlines()))
+    """A text that a terminal and a log can show: one line, control characters as escapes, at most ``limit`` long."""
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
     return plain if len(plain) <= limit else plain[: limit - 1] + "…"

@@ -52,10 +52,10 @@ def _log(facts: RunFacts) -> Iterator[Finding]:
         yield R.VERSION.broken(facts.at("loadgen_version"), f"LoadGen {version}")
     if detail.error_count:
         place = f"{facts.path}:{detail.errors[0].line}"
-        yield R.ERRORS.broken(place, f"{detail.error_count} error records, the first: {detail.errors[0]}")
+        yield R.ERRORS.broken(place, f"error records: {detail.error_count}, the first: {detail.errors[0]}")
     if detail.warning_count:
         place = f"{facts.path}:{detail.warnings[0].line}"
-        yield R.WARNINGS.broken(place, f"{detail.warning_count} warning records, the first: {detail.warnings[0]}")
+        yield R.WARNINGS.broken(place, f"warning records: {detail.warning_count}, the first: {detail.warnings[0]}")
 
 
 def _identity(facts: RunFacts) -> Iterator[Finding]:

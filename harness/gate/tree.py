@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -21,10 +23,12 @@ from harness.rules import RulePack
 
 MAPPING = "model_mapping.json"
 
+_LINE = re.compile(r":\d+$")
+
 
 @dataclass(frozen=True, slots=True)
 class TreeReport:
-    """What the gate says of a tree: its rows with their own findings, and all ``findings`` together, in order."""
+    """What the gate says of a tree: its rows, each with all that concerns it, and all ``findings`` in order."""
 
     root: Path
     round: str
@@ -59,7 +63,22 @@ def check_tree(root: Path, pack: RulePack, submitter: str | None = None) -> Tree
     if not rows:
         found.append(R.NO_ROWS.broken(".", "no result in the tree"))
     every = ordered([*found, *(finding for row in rows for finding in row.findings)])
-    return TreeReport(root, pack.round, tuple(rows), tuple(every))
+    return TreeReport(root, pack.round, tuple(_with_all_that_concerns(row, every) for row in rows), tuple(every))
+
+
+def _with_all_that_concerns(row: RowReport, findings: list[Finding]) -> RowReport:
+    """The row with what speaks against it from outside its folder too: its system, its submitter's files, the tree."""
+    return dataclasses.replace(row, findings=tuple(f for f in findings if _concerns(f, row.place)))
+
+
+def _concerns(finding: Finding, place: RowPlace) -> bool:
+    path = PurePosixPath(_LINE.sub("", finding.path))
+    submitter = place.folder.parents[3]
+    if path == submitter / "systems" / f"{place.system}.json" or path in (place.folder, *place.folder.parents):
+        return True
+    if path.is_relative_to(submitter / "results") or path.is_relative_to(submitter / "systems"):
+        return path.is_relative_to(place.folder)
+    return path.is_relative_to(submitter)
 
 
 def _submitters(index: TreeIndex, pack: RulePack, submitter: str | None) -> list[PurePosixPath]:
@@ -125,9 +144,6 @@ def _system(
         some_rows, some_findings = _benchmark(index, place, benchmark, pack)
         rows += some_rows
         found += some_findings
-    # What is wrong with a system is wrong with each of its rows.
-    own = tuple(finding for finding in found if finding.path == str(path))
-    rows = [RowReport(row.place, row.metric, row.accuracy, (*own, *row.findings)) for row in rows]
     return rows, found
 
 

@@ -36,7 +36,7 @@ class Record:
     is_warning: bool
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.key}: {str(self.value)[:200]}"
+        return f"{self.key}: {str(self.value)[:200]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ __all__ = ["broken_run", "loadgen_runs"]
 @pytest.fixture(scope="session")
 def whole_trees(loadgen_runs, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """division -> the root of a tree with nothing against it. Read-only by agreement."""
-    roots = {division: tmp_path_factory.mktemp(f"tree_{division}") for division in ("open", "closed")}
+    base = tmp_path_factory.mktemp("trees")
+    roots = {division: base / division for division in ("open", "closed")}
     for division, root in roots.items():
         make_tree(root, loadgen_runs, division)
     return roots

@@ -41,7 +41,8 @@ def test_order_and_single_mention():
 
 
 def test_texts_fit_a_terminal():
-    assert printable("a\nb\x1b[31m\x00") == "a b\\x1b[31m\\x00"
+    assert printable("a\nb\x1b[31m\x00\udcff") == r"a\nb\x1b[31m\x00\udcff"
+    assert printable("\n") == r"\n"
     assert len(printable("x" * 1000)) == 300
 
 

@@ -227,7 +227,7 @@ def test_findings_name_a_label(run):
     assert finding.expected == "2085463073848966840"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_whatever_can_be_read_can_be_checked(loadgen_runs, tmp_path_factory, data):
     scenario, leg = data.draw(st.sampled_from(LEGS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
@@ -68,7 +69,11 @@ BROKEN = Leg(
 @pytest.fixture(scope="session")
 def loadgen_runs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
     """(scenario, leg) -> folder of a real run's logs. Read-only by agreement: copy before changing."""
-    root = tmp_path_factory.mktemp("loadgen")
+    return _run_all(tmp_path_factory.getbasetemp() / "loadgen")
+
+
+@functools.cache  # folders of tests that import the fixture share one set of runs
+def _run_all(root: Path) -> dict[tuple[str, str], Path]:
     return {key: leg.run(root / "_".join(key)) for key, leg in LEGS.items()}
 
 
