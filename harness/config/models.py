@@ -9,30 +9,45 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Strict: YAML knows its types, and `target_qps: yes` is no rate of 1 per second.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class SystemFile(_Strict):
     """``systems/<system>/system.yaml``: what only a person can say of a machine. None means: nobody has said it.
 
     The names are those of the published system descriptions. What can be read off the machine is not here: it is
-    captured when a leg starts. A value given here wins over the captured one, and the manifest says so.
+    captured when a leg starts; the optional fields here are for what could not be read, or was read wrongly. A value
+    given here wins over the captured one, and the manifest says so.
     """
 
     system_name: str | None
     number_of_nodes: Annotated[int, Field(ge=1)]
     cooling: str | None
-    host_networking: str | None = None
     host_networking_topology: str | None
+    host_processor_model_name: str | None = None
+    host_processors_per_node: Annotated[int, Field(ge=1)] | None = None
+    host_processor_core_count: Annotated[int, Field(ge=1)] | None = None
+    host_processor_frequency: str | None = None
+    host_processor_caches: str | None = None
+    host_memory_capacity: str | None = None
+    host_networking: str | None = None
     host_network_card_count: str | None = None
     host_memory_configuration: str | None = None
     host_storage_type: str | None = None
     host_storage_capacity: str | None = None
     host_processor_interconnect: str | None = None
+    accelerators_per_node: Annotated[int, Field(ge=1)] | None = None
+    accelerator_model_name: str | None = None
+    accelerator_memory_capacity: str | None = None
+    accelerator_frequency: str | None = None
     accelerator_host_interconnect: str | None = None
     accelerator_interconnect: str | None = None
     accelerator_interconnect_topology: str | None = None
     accelerator_memory_configuration: str | None = None
+    framework: str | None = None
+    operating_system: str | None = None
+    other_software_stack: str | None = None
     hw_notes: str = ""
     sw_notes: str = ""
     system_type_detail: str = ""
@@ -53,7 +68,7 @@ class TorchEngine(_Strict):
     """The embedded engine: transformers' modelling code on the CPU."""
 
     kind: Literal["torch"]
-    checkpoint: TinyGptOss | Path
+    checkpoint: TinyGptOss | Annotated[Path, Field(strict=False)]
     slots: Annotated[int, Field(ge=1)] = 32
     threads: Annotated[int, Field(ge=1)] = 1
     max_total_tokens: Annotated[int, Field(ge=2)] = 512
