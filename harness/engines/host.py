@@ -13,6 +13,7 @@ status 4 when the core breaks. It leaves SIGINT to its starter.
 from __future__ import annotations
 
 import argparse
+import atexit
 import ctypes
 import dataclasses
 import json
@@ -30,7 +31,7 @@ from typing import Final, TextIO
 
 from harness.engines import wire
 from harness.engines.base import EngineCore, Event, Failure, Workload
-from harness.engines.frames import Frame, Kind, WireError, json_frame, signal_frame
+from harness.engines.frames import REQUESTS, Frame, Kind, WireError, json_frame, signal_frame
 from harness.engines.start import EngineSpec, build_core, error_to_json
 from harness.engines.stream import FrameStream
 from harness.errors import HarnessError, RunBroke
@@ -101,7 +102,7 @@ class Host:
             self._drop(client)
 
     def _obey(self, client: FrameStream, frame: Frame) -> None:
-        if frame.kind is Kind.REQUESTS:
+        if frame.kind is REQUESTS:
             self._core.submit(wire.read_requests(frame, self._workloads))
         elif frame.kind is Kind.WORKLOAD:
             self._workloads[frame.n] = wire.read_workload(frame)
@@ -157,6 +158,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(say, {"error": error_to_json(error)})
         return error.exit_code
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        atexit.register(arguments.socket.unlink, missing_ok=True)  # unlike `finally`, out of reach of the signals
         listener.bind(str(arguments.socket))
         listener.listen(1)
         _say(say, {"ready": dataclasses.asdict(core.info())})
@@ -165,8 +167,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         except Exception:  # noqa: BLE001  the process ends here, and its log is where anyone will look
             traceback.print_exc()
             return RunBroke.exit_code
-        finally:
-            arguments.socket.unlink(missing_ok=True)
     return 0
 
 
@@ -180,6 +180,8 @@ def follow_the_starter() -> None:
 
     def end(number: int, _: FrameType | None) -> None:
         if number == signal.SIGTERM or os.getppid() != parent:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
             raise SystemExit(0)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -12,7 +12,7 @@ from typing import Final
 
 from harness.engines import wire
 from harness.engines.base import EngineInfo, Event, Requests, Workload
-from harness.engines.frames import Frame, Kind, WireError, signal_frame
+from harness.engines.frames import ANSWERS, FAILURES, TOKENS, Frame, Kind, WireError, signal_frame
 from harness.engines.stream import FrameStream
 from harness.errors import EngineDied
 
@@ -203,7 +203,7 @@ class RemoteEngine:
 
     def _hear(self, frame: Frame, events: list[Event]) -> None:
         kind = frame.kind
-        if kind is Kind.TOKENS or kind is Kind.ANSWERS or kind is Kind.FAILURES:
+        if kind is TOKENS or kind is ANSWERS or kind is FAILURES:
             if self._cancels == self._cancels_heard:
                 events += wire.read_event(frame)
         elif kind is Kind.CANCEL:

@@ -41,14 +41,18 @@ STOP, LENGTH = (int(Finish.STOP),), (int(Finish.LENGTH),)
 
 @dataclass(frozen=True, slots=True)
 class _Course:
-    """What a workload comes to here, looked up once: ``at_once`` without service times and faults."""
+    """What a workload comes to here, looked up once.
+
+    ``at_once``: there are neither service times nor faults. ``told``: of how many tokens of an answer, at most, it is
+    told as they come.
+    """
 
     workload: Workload
     script: Script
     cap: int
     faults: Faults
     at_once: bool
-    told: TokenEvents
+    told: int
 
 
 @dataclass(slots=True)
@@ -172,7 +176,7 @@ class ScriptedCore:
             workload.sampling.max_new_tokens,
             faults,
             timeless and faults is NO_FAULTS,
-            workload.token_events,
+            {TokenEvents.NONE: 0, TokenEvents.FIRST: 1, TokenEvents.ALL: NEVER_NS}[workload.token_events],
         )
         return self._course
 
@@ -217,21 +221,19 @@ class ScriptedCore:
         if n == 1:
             answer = course.script.one(requests.rows[0], course.cap)
             length = len(answer)
-            if course.told is TokenEvents.FIRST and length:
+            if course.told == 1 and length:
                 events.append(Tokens(numbers, ONE_ZERO, answer[:1], now))
-            elif course.told is TokenEvents.ALL:
+            elif course.told:
                 events.extend(Tokens(numbers, (at,), answer[at : at + 1], now) for at in range(length))
             finish = LENGTH if length >= course.cap else STOP
-            times = (now,)
-            events.append(Answers(numbers, answer, (length,), times, times, finish))
+            events.append(Answers(numbers, answer, (length,), (now,), (now,), finish))
         elif n:
             batch = course.script.many(requests.rows, course.cap)
-            told = 0 if course.told is TokenEvents.NONE else batch.longest
-            for at in range(min(told, 1) if course.told is TokenEvents.FIRST else told):
+            for at in range(min(course.told, batch.longest)):
                 which, tokens = batch.at(at, numbers)
                 events.append(Tokens(which, (at,) * len(which), tokens, now))
-            all_times = (now,) * n
-            events.append(Answers(numbers, batch.tokens, batch.ends, all_times, all_times, batch.finish))
+            times = (now,) * n
+            events.append(Answers(numbers, batch.tokens, batch.ends, times, times, batch.finish))
 
     def _schedule(self, requests: Requests, course: _Course) -> None:
         settings, faults = self._settings, course.faults
@@ -301,9 +303,8 @@ def _begin(number: int, row: int, course: _Course) -> _Running:
     shortened = course.faults.shortened(row)
     if shortened is not None:
         answer, finish = answer[:shortened], Finish.STOP
-    told = {TokenEvents.NONE: 0, TokenEvents.FIRST: min(1, len(answer)), TokenEvents.ALL: len(answer)}
     fault = "die" if row == course.faults.die else "fail" if row in course.faults.fail else None
-    return _Running(number, row, answer, finish, 0 if fault else told[course.told], 0, 0.0, fault)
+    return _Running(number, row, answer, finish, 0 if fault else min(course.told, len(answer)), 0, 0.0, fault)
 
 
 def _tell(told: Sequence[_Running], now: int) -> Tokens:

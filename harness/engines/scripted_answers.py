@@ -71,7 +71,7 @@ class CountingScript:
     def one(self, row: int, cap: int) -> Int32Array:
         """A view into one table: nothing is computed."""
         first = row % self._vocab_size
-        return self._counted[first : first + min(self._length, cap)]
+        return self._counted[first : first + (self._length if self._length < cap else cap)]
 
     def many(self, rows: Sequence[int], cap: int) -> Batch:
         """n equal lengths, so one gather from the table."""

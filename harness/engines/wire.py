@@ -45,7 +45,19 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
-from harness.engines.frames import HEADER, MAGIC, Frame, Kind, WireError, frame_of, json_frame
+from harness.engines.frames import (
+    ANSWERS,
+    FAILURES,
+    HEADER,
+    MAGIC,
+    REQUESTS,
+    TOKENS,
+    Frame,
+    Kind,
+    WireError,
+    frame_of,
+    json_frame,
+)
 
 CHUNK_BYTES: Final = 1 << 20
 """About how much one frame holds: large enough to be cheap, small enough to overlap with work at the other end."""
@@ -78,7 +90,7 @@ def requests_frame(workload: int, requests: Requests, first: int, last: int) -> 
         prompt = requests.prompt(first).tobytes()
         size = len(prompt)
         columns = ONE_REQUEST.pack(workload, requests.numbers[first], requests.rows[first], size // INT32)
-        return HEADER.pack(MAGIC, Kind.REQUESTS, 1, ONE_REQUEST.size + size) + columns + prompt
+        return HEADER.pack(MAGIC, REQUESTS, 1, ONE_REQUEST.size + size) + columns + prompt
     prompts = [requests.prompt(i) for i in range(first, last)]
     parts = [
         _column((workload,)),
@@ -87,7 +99,7 @@ def requests_frame(workload: int, requests: Requests, first: int, last: int) -> 
         _column([len(prompt) for prompt in prompts]),
         *(prompt.tobytes() for prompt in prompts),
     ]
-    return frame_of(Kind.REQUESTS, last - first, parts)
+    return frame_of(REQUESTS, last - first, parts)
 
 
 def requests_frames(workload: int, requests: Requests) -> Iterator[bytes]:
@@ -113,14 +125,14 @@ def event_frame(event: Event) -> bytes:
             columns = ONE_ANSWER.pack(
                 event.numbers[0], event.ends[0], event.first_ns[0], event.done_ns[0], event.finish[0]
             )
-            return HEADER.pack(MAGIC, Kind.ANSWERS, 1, ONE_ANSWER.size + len(tokens)) + columns + tokens
+            return HEADER.pack(MAGIC, ANSWERS, 1, ONE_ANSWER.size + len(tokens)) + columns + tokens
         return b"".join(_answers_frames(event))
     if isinstance(event, Tokens):
         if len(event.numbers) == 1:
             columns = ONE_TOKEN.pack(event.at_ns, event.numbers[0], event.positions[0], int(event.tokens[0]))
-            return HEADER.pack(MAGIC, Kind.TOKENS, 1, ONE_TOKEN.size) + columns
+            return HEADER.pack(MAGIC, TOKENS, 1, ONE_TOKEN.size) + columns
         return _tokens_frame(event, 0, len(event.numbers))
-    return json_frame(Kind.FAILURES, 1, [[event.number, event.kind, event.message]])
+    return json_frame(FAILURES, 1, [[event.number, event.kind, event.message]])
 
 
 def event_frames(event: Event) -> Iterator[bytes]:
@@ -141,7 +153,7 @@ def _tokens_frame(event: Tokens, first: int, last: int) -> bytes:
         _column(event.positions[first:last]),
         event.tokens[first:last].tobytes(),
     ]
-    return frame_of(Kind.TOKENS, last - first, parts)
+    return frame_of(TOKENS, last - first, parts)
 
 
 def _answers_frames(event: Answers) -> Iterator[bytes]:
@@ -159,7 +171,7 @@ def _answers_frames(event: Answers) -> Iterator[bytes]:
             _column(event.finish[first:last]),
             event.tokens[start:end].tobytes(),
         ]
-        yield frame_of(Kind.ANSWERS, last - first, parts)
+        yield frame_of(ANSWERS, last - first, parts)
         first, sent, start = last, int(sizes[last - 1]), end
 
 
@@ -212,12 +224,12 @@ def read_event(frame: Frame) -> list[Event]:
     """The events that an engine's frame tells."""
     n = frame.n
     kind = frame.kind
-    if kind is Kind.TOKENS:
+    if kind is TOKENS:
         columns, tokens = _split(frame, 1 + 2 * n)
         if len(tokens) != n:
             raise _does_not_add_up(frame)
         return [Tokens(columns[1 : 1 + n], columns[1 + n :], tokens, columns[0])]
-    if kind is Kind.ANSWERS:
+    if kind is ANSWERS:
         columns, tokens = _split(frame, 5 * n)
         if n == 1:
             number, end, first_ns, done_ns, finish = columns
@@ -228,7 +240,7 @@ def read_event(frame: Frame) -> list[Event]:
         if not _rises(ends, len(tokens)):
             raise _does_not_add_up(frame)
         return [Answers(columns[:n], tokens, ends, columns[2 * n : 3 * n], columns[3 * n : 4 * n], columns[4 * n :])]
-    if kind is Kind.FAILURES:
+    if kind is FAILURES:
         return _checked(frame, lambda failures: [Failure(int(a), str(b), str(c)) for a, b, c in failures])
     raise WireError(f"an engine does not say {frame.kind.name}")
 
