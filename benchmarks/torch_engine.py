@@ -11,7 +11,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,6 +100,8 @@ def sampler(core: TorchCore, runs: int) -> bool:
     prompts, steps = drawn_prompts(SLOTS), {}
     for temperature in (0.0, 1.0):
         steps[f"temperature {temperature:.0f}"] = steps_at(core, prompts, temperature)
+    for work in steps.values():
+        timed(work)
     turns = compete(steps, runs)
     greedy, sampled = (turns[name] for name in steps)
     added = [(mine.cpu_s - base.cpu_s) / base.cpu_s * 100 for base, mine in zip(greedy, sampled, strict=True)]
@@ -135,6 +137,8 @@ def drawn_lengths(core: TorchCore, model: PreTrainedModel, runs: int) -> bool:
             generated(model, prompts[batch], max(caps[batch]), sample=True)
         return sum(caps)
 
+    generated(model, prompts[:SLOTS], 2, sample=True)
+    ours_of(core, prompts[:SLOTS], [2] * SLOTS, 1.0)
     turns = compete({"generate": in_batches, "torch engine": lambda: total(ours_of(core, prompts, caps, 1.0))}, runs)
     return judge(DRAWN, speedup(turns), turns["generate"] + turns["torch engine"])
 
@@ -223,22 +227,25 @@ class Prepared:
 
 
 def compete(contestants: dict[str, Callable[[], int]], runs: int) -> dict[str, list[Run]]:
-    """``runs`` turns of each contestant, in alternating order, after one untimed; prints medians."""
+    """``runs`` turns of each contestant, in alternating order; prints each. All must have worked before."""
     turns: dict[str, list[Run]] = {name: [] for name in contestants}
-    for turn in range(-1, runs):
+    for turn in range(runs):
         order = list(contestants.items())
-        for name, work in order if turn % 2 else reversed(order):
-            run = timed(work)
-            if turn >= 0:
-                turns[name].append(run)
+        for name, work in reversed(order) if turn % 2 else order:
+            turns[name].append(timed(work))
+            print(f"  {name:14} {line(turns[name][-1])}", flush=True)
     for name, done in turns.items():
-        cpu_s, wall_s = (statistics.median(times) for times in ([r.cpu_s for r in done], [r.wall_s for r in done]))
-        tokens = done[0].tokens
-        print(
-            f"  {name:14} CPU {cpu_s:7.3f} s  wall {wall_s:7.3f} s  {tokens / cpu_s:7.0f} tokens/s of CPU"
-            f"  others {statistics.median(run.others for run in done):.2f} cores"
-        )
+        fields = (statistics.median(values) for values in zip(*map(astuple, done), strict=True))
+        print(f"  {name:14} {line(Run(*fields))}  median")
     return turns
+
+
+def line(run: Run) -> str:
+    """One run, or the medians of some."""
+    return (
+        f"CPU {run.cpu_s:7.3f} s  wall {run.wall_s:7.3f} s  {run.tokens / run.cpu_s:5.0f} tokens/s of CPU  "
+        f"others {run.others:.2f} cores"
+    )
 
 
 def timed(work: Callable[[], int]) -> Run:
