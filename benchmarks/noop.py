@@ -29,6 +29,7 @@ ROWS = 6_396
 PROMPT_TOKENS = 144
 ANSWER = np.array([1, 2], np.int32)
 BATCH = 1_024
+TRIES = 3
 QUIET_CORES = 0.35
 """What other processes may use of the machine, in cores, before a run says more about them than about us."""
 ENGINES = ("inline", "in process", "engine process")
@@ -102,7 +103,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--worker", nargs=2, metavar=("SCENARIO", "ENGINE"), help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.worker:
-        run = measure(*options.worker, options)
+        scenario, engine = options.worker
+        run = measure(scenario, engine, options)
         sys.stdout.write(json.dumps(asdict(run)))
         sys.stdout.flush()
         os._exit(0)  # LoadGen's threads do not all end with the interpreter
@@ -113,14 +115,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return judge(turns)
 
 
+def run_quietly(scenario: str, engine: str, options: argparse.Namespace) -> Run:
+    """A run, again where the machine was busy with other things; at last the least disturbed."""
+    runs: list[Run] = []
+    while len(runs) < TRIES and not (runs and runs[-1].others <= QUIET_CORES):
+        runs.append(spawn(scenario, engine, options))
+        print(f"  {scenario:8} {engine:15} {line(runs[-1])}", flush=True)
+    return min(runs, key=lambda run: run.others)
+
+
 def spawn(scenario: str, engine: str, options: argparse.Namespace) -> Run:
     """One run in a process of its own, and what the machine did besides."""
     command = [sys.executable, __file__, "--worker", scenario, engine, "--rate", str(options.rate)]
     command += ["--seconds", str(options.seconds), "--samples", str(options.samples)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-    run = Run(**json.loads(done.stdout))
-    print(f"  {scenario:8} {engine:15} {line(run)}", flush=True)
-    return run
+    return Run(**json.loads(done.stdout))
 
 
 def line(run: Run) -> str:
@@ -258,7 +267,7 @@ def system_under_test(scenario: str, engine: str, folder: Path) -> Iterator[Meas
         yield inline(scenario)
         return
     from harness.clients.loadgen.sut import LoadGenSut
-    from harness.engines.base import PromptTable, Sampling, TokenEvents, Workload
+    from harness.engines.base import Engine, PromptTable, Sampling, TokenEvents, Workload
     from harness.engines.inprocess import InProcessEngine
     from harness.engines.start import EngineSpec, build_core, start_engine
 
@@ -273,7 +282,8 @@ def system_under_test(scenario: str, engine: str, folder: Path) -> Iterator[Meas
     spec = EngineSpec("scripted", {"length": len(ANSWER)})
     with contextlib.ExitStack() as stack:
         if engine == "in process":
-            held, process = InProcessEngine(build_core(spec)), None
+            held: Engine = InProcessEngine(build_core(spec))
+            process = None
         else:
             started = stack.enter_context(start_engine(spec, log=folder / "engine.log", timeout_s=60))
             held, process = started.connect(), psutil.Process(started.pid)

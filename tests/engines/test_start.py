@@ -13,11 +13,12 @@ import pytest
 
 from harness import errors
 from harness.engines import start
+from harness.engines.base import Event, TokenEvents
 from harness.engines.scripted import EXIT_SCRIPTED_DEATH
 from harness.engines.start import EngineSpec, build_core, error_of_json, error_to_json, start_engine
 from harness.errors import ConfigError, EngineDied, HarnessError, MissingError, UnknownName
 from tests.engines.test_host import collect
-from tests.engines.test_scripted import requests
+from tests.engines.test_scripted import answers_of, requests, tokens_of, workload
 
 
 def wait_for(condition: Callable[[], bool], timeout_s: float = 20) -> bool:
@@ -118,6 +119,22 @@ class TestLife:
         assert not process.socket.parent.exists()
         assert log.read_text(encoding="utf-8") == ""
         process.stop()
+
+    @pytest.mark.torch
+    def test_a_real_engine(self, log: Path, tiny_gpt_oss: Path) -> None:
+        spec = EngineSpec("torch", {"checkpoint": str(tiny_gpt_oss), "slots": 2})
+        with start_engine(spec, log=log, timeout_s=120) as process:
+            assert (process.info.kind, process.info.slots) == ("torch", 2)
+            assert process.info.checkpoint is not None
+            engine = process.connect()
+            engine.submit(requests([0, 1, 2], workload(TokenEvents.ALL, cap=4)))
+            events: list[Event] = []
+            while len(answers_of(events)) < 3:
+                events += engine.poll(30)
+            by_position = sorted(tokens_of(events))
+            told = {n: [token for number, _, token in by_position if number == n] for n in (100, 101, 102)}
+            assert told == answers_of(events)
+            engine.close()
 
     def test_a_users_mistake_keeps_its_text_and_exit_code(self, log: Path, tmp_path: Path) -> None:
         missing = tmp_path / "no.npz"
