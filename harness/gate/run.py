@@ -92,6 +92,9 @@ def _counts(facts: RunFacts) -> Iterator[Finding]:
         yield R.FAILED.broken(facts.path, f"{counts.failed} of {counts.issued} samples failed")
     if counts.outstanding:
         yield R.OUTSTANDING.broken(facts.path, f"{counts.outstanding} of {counts.issued} samples never answered")
+    if counts.answered + counts.failed + counts.outstanding != counts.issued:
+        states = f"{counts.answered} answered, {counts.failed} failed, {counts.outstanding} outstanding"
+        yield R.SUM.broken(facts.path, f"{states}, of {counts.issued} issued")
     issued = facts.detail.issued_samples
     if issued is not None and counts.issued != issued:
         yield R.ISSUED.broken(facts.path, f"{counts.issued} samples reached the harness", f"{issued}")

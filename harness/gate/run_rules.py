@@ -193,6 +193,13 @@ ISSUED = rule(
     mend="a fault of the harness or of LoadGen: keep the folder and report it",
     source=_HERE,
 )
+SUM = rule(
+    "RUN-SUM",
+    Severity.REJECT,
+    "every issued sample answered, failed or outstanding, and none twice",
+    mend="a fault of the harness: keep the folder and report it",
+    source="design: states of a sample",
+)
 ACCURACY_COVERAGE = rule(
     "ACC-COVERAGE",
     Severity.REJECT,

@@ -177,9 +177,10 @@ def counts(**changes: int) -> Counts:
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({"failed": 1}, "RUN-FAILED"),
-        ({"outstanding": 2}, "RUN-OUTSTANDING"),
-        ({"issued": 6400}, "RUN-ISSUED"),
+        ({"answered": 6395, "failed": 1}, "RUN-FAILED"),
+        ({"answered": 6394, "outstanding": 2}, "RUN-OUTSTANDING"),
+        ({"issued": 6400, "answered": 6400}, "RUN-ISSUED"),
+        ({"answered": 6395}, "RUN-SUM"),
         ({}, None),
     ],
 )

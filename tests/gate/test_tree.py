@@ -588,7 +588,7 @@ def test_any_shuffle_of_the_tree_gives_findings_and_no_traceback(whole_trees, tm
 @pytest.mark.shared
 @pytest.mark.skipif(not REAL.exists(), reason="the shared data folder is not beside the repository")
 def test_published_results_of_another_round():
-    """READMEs, documents and source were left out of these copies, and their round has other seeds: no more is found."""
+    """These copies lack READMEs, documents and source, and their round had other seeds: no more is found."""
     report = check_tree(REAL, PACK, "CoreWeave")
     assert rules_of(report) == {"LG-SEEDS", "TREE-FILE", "TREE-SRC", "TREE-CALIBRATION", "TREE-BANDWIDTH"}
     assert {f.path.rpartition("/")[2] for f in report.findings if f.rule == "TREE-FILE"} == {"README.md"}
