@@ -22,7 +22,9 @@ class Project:
         return self.root / "systems"
 
     def system_names(self) -> list[str]:
-        """The systems there are, by name."""
+        """The systems there are, by name. ConfigError where this is no project's folder."""
+        if not self.systems.is_dir():
+            raise ConfigError("there is no systems/ folder here", where=self.root, mend="run from the project's folder")
         return sorted(p.parent.name for p in self.systems.glob("*/system.yaml"))
 
     def benchmark_names(self, system: str) -> list[str]:
@@ -50,8 +52,7 @@ class Project:
         return file
 
     def _folder(self, system: str) -> Path:
-        if not self.systems.is_dir():
-            raise ConfigError("there is no systems/ folder here", where=self.root, mend="run from the project's folder")
-        if system not in self.system_names():
-            raise UnknownName("system", system, self.system_names(), where=self.systems)
+        known = self.system_names()
+        if system not in known:
+            raise UnknownName("system", system, known, where=self.systems)
         return self.systems / system

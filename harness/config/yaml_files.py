@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from harness.errors import ConfigError
 
@@ -37,9 +38,11 @@ def read_yaml(path: Path) -> tuple[Any, dict[Where, int]]:
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise _not_yaml(path, error) from None
+    except (ValueError, RecursionError) as error:  # PyYAML lets through what an impossible date or depth raises
+        raise ConfigError(f"not YAML: {error}", where=path, mend="correct the value") from None
     lines: dict[Where, int] = {}
     if node is not None:
-        _collect_lines(node, (), lines, path)
+        _Lines(path, lines).collect(node, ())
     return data, lines
 
 
@@ -50,29 +53,53 @@ def _not_yaml(path: Path, error: yaml.YAMLError) -> ConfigError:
     return ConfigError(f"not YAML: {problem}", where=where, mend="mend the line, or the one above it")
 
 
-def _collect_lines(node: yaml.Node, at: Where, lines: dict[Where, int], path: Path) -> None:
-    lines.setdefault(at, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
+class _Lines:
+    """Walks a file's nodes once each (aliases repeat them, perhaps without end) and notes where they stand."""
+
+    def __init__(self, path: Path, lines: dict[Where, int]) -> None:
+        self._path = path
+        self._lines = lines
+        self._open: set[int] = set()
+        self._done: set[int] = set()
+
+    def collect(self, node: yaml.Node, at: Where) -> None:
+        """Notes the lines below ``node``. ConfigError for a key that stands twice and for an alias of itself."""
+        self._lines.setdefault(at, node.start_mark.line + 1)
+        if id(node) in self._open:
+            raise ConfigError("an alias stands for what it is part of", where=self._line(node), mend="write it out")
+        if id(node) in self._done or not isinstance(node, yaml.CollectionNode):
+            return
+        self._open.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            self._collect_keys(node, at)
+        else:
+            for i, item in enumerate(node.value):
+                self.collect(item, (*at, i))
+        self._open.remove(id(node))
+        self._done.add(id(node))
+
+    def _collect_keys(self, node: yaml.MappingNode, at: Where) -> None:
         for key, value in node.value:
             place = (*at, str(key.value))
-            if place in lines:
-                raise ConfigError(
-                    f"the key {key.value!r} stands twice", where=f"{path}:{key.start_mark.line + 1}", mend="keep one"
-                )
-            lines[place] = key.start_mark.line + 1
-            _collect_lines(value, place, lines, path)
-    elif isinstance(node, yaml.SequenceNode):
-        for i, item in enumerate(node.value):
-            _collect_lines(item, (*at, i), lines, path)
+            if place in self._lines:
+                raise ConfigError(f"the key {key.value!r} stands twice", where=self._line(key), mend="keep one")
+            self._lines[place] = key.start_mark.line + 1
+            self.collect(value, place)
+
+    def _line(self, node: yaml.Node) -> str:
+        return f"{self._path}:{node.start_mark.line + 1}"
 
 
 def _explain(path: Path, model: type[BaseModel], error: ValidationError, lines: dict[Where, int]) -> ConfigError:
     """The first problem as one error; a problem of an unknown key offers the nearest known one."""
-    first = error.errors(include_url=False)[0]
+    problems = error.errors(include_url=False)
+    at = _place(problems[0], lines)
+    same = [problem for problem in problems if _place(problem, lines)[: len(at)] == at]
+    first = max(same, key=lambda problem: _telling(problem, lines))
     loc = tuple(first["loc"])
-    key = ".".join(str(part) for part in _in_file(loc, lines)) or "the file"
+    key = ".".join(str(part) for part in _place(first, lines)) or "the file"
     where = f"{path}:{_line_of(loc, lines)}"
-    more = error.error_count() - 1
+    more = len(problems) - len(same)
     tail = f" (and {more} more)" if more else ""
     if first["type"] == "extra_forbidden":
         known = _keys_beside(model, loc)
@@ -95,11 +122,23 @@ def _explain(path: Path, model: type[BaseModel], error: ValidationError, lines: 
     return ConfigError(f"{key!r}: {first['msg']}{tail}", where=where, mend="correct the value")
 
 
+def _telling(problem: ErrorDetails, lines: dict[Where, int]) -> tuple[int, int]:
+    """How much a problem says. A value that fits no member of a union has one of each: the deepest was meant."""
+    kinds = {"missing": 0, "extra_forbidden": 1}
+    return len(_place(problem, lines)), kinds.get(problem["type"], 2)
+
+
+def _place(problem: ErrorDetails, lines: dict[Where, int]) -> Where:
+    """The key of a problem as the user knows it; a missing key is not in the file, but it is the one to name."""
+    at = _in_file(problem["loc"], lines)
+    return (*at, problem["loc"][-1]) if problem["type"] == "missing" else at
+
+
 def _in_file(loc: Where, lines: dict[Where, int]) -> Where:
-    """``loc`` without the parts that the file does not have (a union's tag), but with its last where that is a key."""
+    """``loc`` without the parts that the file does not have (a union's tag)."""
     at: Where = ()
-    for i, part in enumerate(loc):
-        if (*at, part) in lines or (i == len(loc) - 1 and i and at == loc[:i]):
+    for part in loc:
+        if (*at, part) in lines:
             at = (*at, part)
     return at
 
@@ -128,7 +167,9 @@ def _step(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 - annotation
         if kind is not None and part in getattr(kind.annotation, "__args__", ()):
             return candidate  # a discriminated union's tag
     args = getattr(annotation, "__args__", ())
-    return args[-1] if args else annotation
+    if not args or any(isinstance(arg, type) and arg.__name__ == part for arg in args):
+        return annotation  # a union's tag, when pydantic had no other: any of its members may have been meant
+    return args[-1]
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:  # noqa: ANN401 - annotations are what they are

@@ -1,0 +1,176 @@
+"""Systems, benchmark files and entries by name, and the invariants that stop bad ones before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.config import Project
+from harness.errors import ConfigError, UnknownName
+from harness.rules import load
+
+REPOSITORY = Path(__file__).parents[2]
+SCRIPTED: dict[str, Any] = {"engine": {"kind": "scripted"}, "scenarios": {"Offline": {"target_qps": 5}}}
+SYSTEM: dict[str, Any] = {"system_name": "a", "number_of_nodes": 1, "cooling": None, "host_networking_topology": None}
+ENTRY: dict[str, Any] = {
+    "division": "open",
+    "category": "datacenter",
+    "availability": "rdi",
+    "system": "BOX",
+    "benchmark": "gpt-oss-120b",
+    "scenarios": ["Offline"],
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    folder = tmp_path / "systems" / "BOX"
+    folder.mkdir(parents=True)
+    write(folder / "system.yaml", SYSTEM)
+    write(folder / "gpt-oss-120b.yaml", SCRIPTED)
+    return Project(tmp_path)
+
+
+def write(path: Path, content: object) -> None:
+    path.write_text(yaml.safe_dump(content))
+
+
+def write_benchmark(project: Project, **changes: object) -> None:
+    write(project.systems / "BOX" / "gpt-oss-120b.yaml", SCRIPTED | changes)
+
+
+def refused_benchmark(project: Project, **changes: object) -> ConfigError:
+    write_benchmark(project, **changes)
+    with pytest.raises(ConfigError) as caught:
+        project.benchmark("BOX", "gpt-oss-120b")
+    return caught.value
+
+
+def test_the_names_there_are(project: Project) -> None:
+    (project.systems / "not-a-system").mkdir()
+    assert project.system_names() == ["BOX"]
+    assert project.benchmark_names("BOX") == ["gpt-oss-120b"]
+
+
+def test_every_system_of_the_repository_resolves() -> None:
+    project = Project(REPOSITORY)
+    pack = load("v6.1")
+    assert "CPU-torch" in project.system_names()
+    for system in project.system_names():
+        assert project.system(system).number_of_nodes >= 1
+        assert project.benchmark_names(system)
+        for benchmark in project.benchmark_names(system):
+            for scenario in project.benchmark(system, benchmark).scenarios:
+                assert pack.benchmark(benchmark).scenario(scenario)
+    assert project.submission().round == pack.round
+
+
+def test_a_system_that_is_not_there(project: Project) -> None:
+    with pytest.raises(UnknownName) as caught:
+        project.system("BOXX")
+    assert caught.value.mend == "did you mean 'BOX'?"
+    assert caught.value.expected == "one of BOX"
+
+
+def test_a_benchmark_that_the_system_has_no_file_for(project: Project) -> None:
+    with pytest.raises(UnknownName) as caught:
+        project.benchmark("BOX", "gpt-oss-120")
+    assert caught.value.mend == "did you mean 'gpt-oss-120b'?"
+    assert str(project.systems / "BOX") == caught.value.where
+
+
+@pytest.mark.parametrize("name", ["..", "../systems/BOX", "", "."])
+def test_a_name_is_no_path(project: Project, name: str) -> None:
+    with pytest.raises(UnknownName):
+        project.system(name)
+    with pytest.raises(UnknownName):
+        project.benchmark("BOX", name)
+
+
+def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
+    for ask in (Project(tmp_path).system_names, lambda: Project(tmp_path).system("BOX")):
+        with pytest.raises(ConfigError, match="no systems/ folder") as caught:
+            ask()
+        assert caught.value.mend == "run from the project's folder"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"engine": {"kind": "script"}}, "scripted"),
+        ({"engine": {"kind": "scripted", "slot": 1}}, "slots"),
+        ({"engine": {"kind": "scripted", "slots": 0}}, "greater than or equal to 1"),
+        ({"engine": {"kind": "scripted", "right": {"aime25": 1.5}}}, "less than or equal to 1"),
+        ({"engine": {"kind": "torch", "checkpoint": {"make": "tiny-gpt-os"}}}, "tiny-gpt-oss"),
+        ({"scenarios": {}}, "at least 1 item"),
+        ({"scenarios": {"Offline": {"target_qps": 0}}}, "greater than 0"),
+        ({"scenarios": {"Offline": {"target_qps": float("inf")}}}, "finite"),
+        ({"scenarios": {"Offline": {"target_qps": True}}}, "target_qps"),
+        ({"scenarios": {"Offline": {"target_qps": "5"}}}, "target_qps"),
+        ({"scenarios": {"Offline": {"target_qps": {"warmup_share": 2}}}}, "less than or equal to 1.5"),
+        ({"scenarios": {"Offline": {"target_qps": {"warmup_shar": 1}}}}, "did you mean 'warmup_share'?"),
+        ({"scenarios": {"Offline": {"target_qps": {}}}}, "target_qps"),
+        ({"scenarios": {"Offline": {"target_qps": "fast"}}}, "'scenarios.Offline.target_qps': Input should be a valid"),
+        ({"scenarios": {"Offline": {"target_qps": 5, "min_duration": 7}}}, "min_duration_ms"),
+        ({"output_caps": {"performance": 1}}, "greater than or equal to 2"),
+        ({"watchdog_s": 0}, "greater than 0"),
+        ({"seed": 1.5}, "integer"),
+    ],
+)
+def test_what_a_benchmark_file_may_not_say(project: Project, changes: dict[str, Any], said: str) -> None:
+    error = refused_benchmark(project, **changes)
+    assert said in str(error)
+    assert "gpt-oss-120b.yaml:" in (error.where or "")
+
+
+def test_offline_cannot_be_a_share_of_itself(project: Project) -> None:
+    error = refused_benchmark(project, scenarios={"Offline": {"target_qps": {"offline_share": 0.4}}})
+    assert "Offline's own rate" in error.what
+
+
+def test_server_may_be_a_share_of_offline(project: Project) -> None:
+    write_benchmark(project, scenarios={"Server": {"target_qps": {"offline_share": 0.4}}})
+    rate = project.benchmark("BOX", "gpt-oss-120b").scenarios["Server"].target_qps
+    assert not isinstance(rate, float)
+    assert rate.model_dump() == {"offline_share": 0.4}
+
+
+def test_a_checkpoint_may_be_a_folder(project: Project) -> None:
+    write_benchmark(project, engine={"kind": "torch", "checkpoint": "/models/tiny"})
+    engine = project.benchmark("BOX", "gpt-oss-120b").engine
+    assert engine.kind == "torch"
+    assert engine.checkpoint == Path("/models/tiny")
+
+
+def test_entries(project: Project) -> None:
+    write(project.root / "submission.yaml", {"round": "v6.1", "submitter": None, "entries": [ENTRY]})
+    assert project.submission().entries[0].system == "BOX"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"system": "BOXX"}, UnknownName, "did you mean 'BOX'?"),
+        ({"benchmark": "gpt-oss-20b"}, UnknownName, "did you mean 'gpt-oss-120b'?"),
+        ({"division": "opened"}, ConfigError, "'closed', 'open' or 'network'"),
+        ({"scenarios": []}, ConfigError, "at least 1 item"),
+        ({"submiter": "x"}, ConfigError, "unknown key"),
+    ],
+)
+def test_what_an_entry_may_not_say(
+    project: Project, changes: dict[str, Any], error: type[ConfigError], said: str
+) -> None:
+    write(project.root / "submission.yaml", {"round": "v6.1", "submitter": None, "entries": [ENTRY | changes]})
+    with pytest.raises(error) as caught:
+        project.submission()
+    assert said in str(caught.value)
+
+
+def test_a_submission_file_elsewhere(project: Project, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        project.submission(tmp_path / "other.yaml")
+    write(tmp_path / "other.yaml", {"round": "v6.1", "submitter": "Acme", "entries": [ENTRY]})
+    assert project.submission(tmp_path / "other.yaml").submitter == "Acme"
