@@ -5,11 +5,13 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
+
+Count = Annotated[int, Field(ge=0)]
 
 
 class _Strict(BaseModel):
@@ -56,8 +58,10 @@ class Fingerprint(_Strict):
         return cls(digest=hashlib.sha256(text.encode()).hexdigest(), keys=json.loads(text))
 
     def differs_from(self, other: Fingerprint) -> list[str]:
-        """The keys whose values differ, sorted."""
-        return sorted(k for k in self.keys.keys() | other.keys.keys() if self.keys.get(k) != other.keys.get(k))
+        """The keys whose values differ, or that only one of the two has, sorted."""
+        absent = object()
+        keys = self.keys.keys() | other.keys.keys()
+        return sorted(key for key in keys if self.keys.get(key, absent) != other.keys.get(key, absent))
 
 
 class Machine(_Strict):
@@ -112,13 +116,13 @@ class Warmup(_Strict):
 
 
 class Counts(_Strict):
-    """Samples of the run as the harness counted them. A sample is answered or failed; scoring may leave it unscored."""
+    """Samples of the run as the harness counted them. The gate says whether they make up what was issued."""
 
-    issued: int
-    answered: int
-    failed: int
-    outstanding: int
-    output_tokens: int
+    issued: Count
+    answered: Count
+    failed: Count
+    outstanding: Count
+    output_tokens: Count
 
 
 class FailedSample(_Strict):
@@ -169,12 +173,18 @@ class Comparison(_Strict):
 class SubsetScore(_Strict):
     """Counts of one subset of the accuracy data. correct + wrong + failed + unscored = samples."""
 
-    samples: int
-    correct: int
-    wrong: int
-    failed: int
-    unscored: int
+    samples: Count
+    correct: Count
+    wrong: Count
+    failed: Count
+    unscored: Count
     mean_output_tokens: float | None
+
+    @model_validator(mode="after")
+    def _each_sample_is_one_of_them(self) -> SubsetScore:
+        if self.correct + self.wrong + self.failed + self.unscored != self.samples:
+            raise ValueError("correct, wrong, failed and unscored do not make up the samples")
+        return self
 
 
 class AccuracyEcho(_Strict):
@@ -189,7 +199,7 @@ class AccuracyEcho(_Strict):
 class RunRecord(_Strict):
     """One run. Written whole at every change of state; a finished record is never written again."""
 
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     id: RunId
     round: str
     state: State
@@ -216,3 +226,9 @@ class RunRecord(_Strict):
     accuracy: AccuracyEcho | None = None
     comparisons: list[Comparison] = Field(default_factory=list)
     note: str | None = None
+
+    @model_validator(mode="after")
+    def _a_finished_run_has_a_verdict(self) -> RunRecord:
+        if self.state is State.FINISHED and self.verdict is None:
+            raise ValueError("a run that is finished lacks its verdict")
+        return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from pydantic import ValidationError
 
@@ -56,9 +58,8 @@ class ResultsStore:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Holds the folder for this process; InUseError where another holds it."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / ".lock").open("a+") as handle:
+        """Holds the folder for this process; InUseError where another holds it. A process that dies lets go."""
+        with self._lock_file() as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -77,14 +78,27 @@ class ResultsStore:
             finally:
                 handle.truncate(0)
 
+    def _lock_file(self) -> TextIO:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            return (self.root / ".lock").open("a+", encoding="utf-8")
+        except OSError as error:
+            raise MissingError(
+                f"cannot work in the results folder: {error.strerror}",
+                where=self.root,
+                mend="make it writable, or give another --results_dir",
+            ) from None
+
     def new_attempt(self, system: str, benchmark: str, scenario: str, leg: str) -> tuple[RunId, Path]:
         """Makes the folder of the next attempt of a leg (1 for the first) and returns its id and path."""
         parent = self.root / system / benchmark / scenario / leg
         parent.mkdir(parents=True, exist_ok=True)
         taken = [int(m.group(1)) for p in parent.iterdir() if (m := _ATTEMPT.fullmatch(p.name))]
-        attempt = max(taken, default=0) + 1
-        folder = parent / f"attempt_{attempt:02d}"
-        folder.mkdir()
+        for attempt in itertools.count(max(taken, default=0) + 1):
+            folder = parent / f"attempt_{attempt:02d}"
+            with contextlib.suppress(FileExistsError):  # somebody else made it meanwhile: take the next
+                folder.mkdir()
+                break
         return RunId(system=system, benchmark=benchmark, scenario=scenario, leg=leg, attempt=attempt), folder
 
     def runs(self) -> list[StoredRun]:
@@ -107,26 +121,37 @@ def read_record(path: Path) -> RunRecord:
     """Reads and validates one run.json; LedgerError says what is wrong with it."""
     try:
         return RunRecord.model_validate_json(path.read_bytes())
-    except (ValidationError, ValueError) as error:
-        raise LedgerError(
-            f"not a readable run record: {str(error).splitlines()[0]}",
-            where=path,
-            mend="move the run's folder away (nothing in it is lost), or restore the file",
-        ) from error
+    except OSError as error:
+        problem = str(error.strerror)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        problem = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+    raise LedgerError(
+        f"not a readable run record: {problem}",
+        where=path,
+        mend="move the run's folder away (nothing in it is lost), or restore the file",
+    )
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
-    """Writes ``run.json`` whole (temporary file, fsync, rename). Refuses to replace a finished record."""
+    """Writes ``run.json`` whole (temporary file, fsync, rename). Refuses to replace the record of a run that ended.
+
+    What is written has been read back: copies made with ``model_copy`` are unchecked until then.
+    """
     path = folder / RECORD
     if path.exists() and read_record(path).state is not State.RUNNING:
         raise LedgerError("a run that has ended is never written again", where=path)
-    write_atomically(path, json.dumps(record.model_dump(mode="json"), indent=1) + "\n")
+    text = json.dumps(record.model_dump(mode="json"), indent=1) + "\n"
+    RunRecord.model_validate_json(text)
+    write_atomically(path, text)
 
 
 def write_atomically(path: Path, text: str) -> None:
     """Writes a text file so that readers see the old one or the new one; MissingError where the disk is full."""
     try:
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as handle:
             temporary = Path(handle.name)
             try:
                 handle.write(text)
