@@ -45,12 +45,15 @@ check_submission: venv ## check a tree: INPUT=build/submission ROUND=v6.1
 
 demo: venv ## the main job on this machine in minutes: run, score, package, check
 	@$(PY) -m harness make_dataset
-	@$(PY) -m harness run_harness --systems=CPU-torch --test_run --results_dir build/demo/results
+	@mkdir -p build/demo
+	@$(PY) -m harness run_harness --systems=CPU-torch --test_run --results_dir build/demo/results; \
+	  echo $$? > build/demo/verdict; test $$(cat build/demo/verdict) -le 1
 	@$(PY) -m harness submission --demonstration --results_dir build/demo/results --out build/demo/submission
 	@$(PY) -m harness check_submission --input build/demo/submission; test $$? -le 1
 	@$(PY) -m harness status --results_dir build/demo/results
 	@echo "The runs are in build/demo/results, the demonstration tree in build/demo/submission."
 	@echo "It is labelled as a demonstration everywhere: short runs, stand-in data and checkpoint are never submittable."
+	@test $$(cat build/demo/verdict) -eq 0 || { echo "Not every leg is VALID: a busy machine shows here."; exit 1; }
 
 lint: venv ## ruff and mypy --strict
 	$(PY) -m ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.gate import ledger_rules as ledger_rules  # declares its rules
 from harness.gate.findings import Finding, Rule, Severity, Verdict, ordered, rules, verdict
 from harness.gate.metric import ResultMetric, mean_answer_tokens, result_metric
 from harness.gate.official import OfficialReport, OfficialRow, OfficialVerdict, run_official

@@ -23,8 +23,8 @@ from harness.ledger import RunRecord, State
 from harness.ledger.hashes import hash_files
 from harness.ledger.record import AccuracyEcho, Comparison, Result, SubsetScore, Verdict, VerdictFinding
 from harness.ledger.samples import read_samples
-from harness.ledger.store import ACCURACY, ACCURACY_TXT, DETAIL, LOGS, SAMPLES, SUMMARY, USER_CONF
-from harness.logs import AccuracyLog, DetailLog, SummaryLog
+from harness.ledger.store import ACCURACY, ACCURACY_TXT, DETAIL, LOGS, SAMPLES, SUMMARY, USER_CONF, write_atomically
+from harness.logs import AccuracyLog, DetailLog, LogError, SummaryLog
 from harness.runs.compare import COUNTS, compare
 from harness.runs.plan import PlannedLeg
 
@@ -112,7 +112,10 @@ def _verdict(findings: list[Finding], detail: DetailLog) -> Verdict:
 def _result(leg: PlannedLeg, detail: DetailLog) -> Result | None:
     if leg.leg != "performance":
         return None
-    metric = result_metric(detail, leg.scenario_rules)
+    try:
+        metric = result_metric(detail, leg.scenario_rules)
+    except LogError:
+        return None  # a run in which nothing was answered has no number; the findings say why
     return Result(key=metric.key, value=metric.value, units=metric.units)
 
 
@@ -137,7 +140,7 @@ def _score(folder: Path, log: AccuracyLog, dataset: Dataset, benchmark: Benchmar
     """Scores the accuracy log, writes accuracy.txt, and keeps the counts."""
     failed: set[int] = set()
     score = benchmark.score(_answers(log, failed), dataset.head(rows), failed=failed, where=log.path)
-    (folder / ACCURACY_TXT).write_text(benchmark.accuracy_text(score), encoding="utf-8")
+    write_atomically(folder / ACCURACY_TXT, benchmark.accuracy_text(score))
     return AccuracyEcho(
         key=score.key,
         value=score.value,
