@@ -33,12 +33,13 @@ from harness.engines import wire
 from harness.engines.base import EngineCore, Event, Failure, Workload
 from harness.engines.frames import REQUESTS, Frame, Kind, WireError, json_frame, signal_frame
 from harness.engines.start import EngineSpec, build_core, error_to_json
-from harness.engines.stream import FrameStream
+from harness.engines.stream import FrameStream, StreamEnded
 from harness.errors import HarnessError, RunBroke
 
 PR_SET_PDEATHSIG: Final = 1
 LAST_WORDS_S: Final = 5.0
 FEW: Final = 256
+WAITING_CLIENTS: Final = 16
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
@@ -81,10 +82,16 @@ class Host:
         return True
 
     def _accept(self) -> None:
-        connection, _ = self._listener.accept()
-        self._client = FrameStream(connection)
+        try:
+            connection, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return  # it has thought better of it
+        client = self._client = FrameStream(connection)
         self._workloads = {}
-        self._client.send(wire.info_frame(self._core.info()))
+        try:
+            client.send(wire.info_frame(self._core.info()))
+        except StreamEnded:
+            self._drop(client)
 
     def _serve(self, client: FrameStream, readable: bool) -> None:
         try:
@@ -96,7 +103,7 @@ class Host:
             events = self._core.step() if self._core.wait_s() == 0 else None
             if events:
                 self._tell(client, events)
-        except (ConnectionError, WireError) as gone:
+        except (StreamEnded, WireError) as gone:
             if isinstance(gone, WireError):
                 sys.stderr.write(f"a client is dropped: {gone}\n")
             self._drop(client)
@@ -139,7 +146,7 @@ class Host:
             if self._client.backlog:
                 select.select([], [self._client], [], LAST_WORDS_S)
                 self._client.flush()
-        except ConnectionError:
+        except StreamEnded:
             return  # nobody is left to be told; the log has it
 
 
@@ -160,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         atexit.register(arguments.socket.unlink, missing_ok=True)  # unlike `finally`, out of reach of the signals
         listener.bind(str(arguments.socket))
-        listener.listen(1)
+        listener.listen(WAITING_CLIENTS)
         _say(say, {"ready": dataclasses.asdict(core.info())})
         try:
             Host(core, listener, lifeline()).serve()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -13,12 +14,13 @@ from typing import Final
 from harness.engines import wire
 from harness.engines.base import EngineInfo, Event, Requests, Workload
 from harness.engines.frames import ANSWERS, FAILURES, TOKENS, Frame, Kind, WireError, signal_frame
-from harness.engines.stream import FrameStream
+from harness.engines.stream import FrameStream, StreamEnded
 from harness.errors import EngineDied
 
 GONE: Final = select.POLLHUP | select.POLLERR
 AT_ONCE: Final = 32
 """Up to so many requests are encoded in ``submit``; more are left to the polling thread."""
+RETRY_S: Final = 0.01
 LOG_LINES: Final = 12
 LOG_BYTES: Final = 8192
 
@@ -73,7 +75,7 @@ class RemoteEngine:
                     self._stream.send(wire.requests_frame(number, requests, 0, len(requests)))
                 else:
                     self._stream.send_later(wire.requests_frames(number, requests))
-            except ConnectionError:
+            except StreamEnded:
                 return  # poll sees the end of the stream, and perhaps the engine's last words before it
             left = self._stream.backlog
         if left:
@@ -143,7 +145,7 @@ class RemoteEngine:
             number = self._workloads[workload] = len(self._workloads)
             try:
                 self._stream.send(wire.workload_frame(number, workload))
-            except ConnectionError:
+            except StreamEnded:
                 return number  # as in submit
         self._last = (workload, number)
         return number
@@ -155,7 +157,7 @@ class RemoteEngine:
                 self._workloads, self._last = {}, None  # a workload that was to be told may be among what is forgotten
             try:
                 self._stream.send(data)
-            except ConnectionError:
+            except StreamEnded:
                 return  # as in submit
 
     def _wait(self, timeout_s: float) -> tuple[list[Event], bool]:
@@ -185,7 +187,7 @@ class RemoteEngine:
         with self._sending:
             try:
                 self._stream.flush()
-            except ConnectionError:
+            except StreamEnded:
                 return  # as in submit
 
     def _receive(self) -> list[Event]:
@@ -193,7 +195,7 @@ class RemoteEngine:
         try:
             for frame in self._stream.receive():
                 self._hear(frame, events)
-        except ConnectionError:
+        except StreamEnded:
             raise self._died("it closed the connection") from None
         except WireError as error:
             raise self._died(str(error)) from error
@@ -236,13 +238,17 @@ class RemoteEngine:
 
 
 def _connected(path: Path, log: Path | None, timeout_s: float) -> socket.socket:
+    deadline = time.monotonic() + timeout_s
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(timeout_s)
+    connection.setblocking(False)
     try:
-        connection.connect(str(path))
+        while (error := connection.connect_ex(str(path))) == errno.EAGAIN and time.monotonic() < deadline:
+            time.sleep(RETRY_S)  # its queue of clients is full (unix(7)); nothing would tell when it is not
+        if error:
+            raise OSError(error, os.strerror(error))
     except OSError as error:
         connection.close()
-        raise EngineDied(f"no engine listens at {path}: {error}{last_lines(log)}", where=log) from error
+        raise EngineDied(f"no engine answers at {path}: {error}{last_lines(log)}", where=log) from error
     return connection
 
 

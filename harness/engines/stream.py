@@ -15,6 +15,10 @@ READS_AT_ONCE: Final = 8
 SOCKET_BUFFER: Final = 1 << 20
 
 
+class StreamEnded(Exception):
+    """The other end is gone. Not a ConnectionError, so that one of an engine's own is never taken for it."""
+
+
 class FrameStream:
     """One end of a connection. Frames that do not fit into the socket wait as iterators, so they are made when sent.
 
@@ -41,16 +45,18 @@ class FrameStream:
         return bool(self._begun) or bool(self._waiting)
 
     def receive(self) -> list[Frame]:
-        """The frames that are there. Raises ConnectionError where the other end is gone, WireError for garbage."""
+        """The frames that are there. Raises StreamEnded where the other end is gone, WireError for garbage."""
         frames: list[Frame] = []
         for reads in range(READS_AT_ONCE):
             try:
                 n = self._socket.recv_into(self._buffer)
             except BlockingIOError:
                 break
+            except ConnectionError as error:
+                raise StreamEnded from error
             if n == 0:
                 if reads == 0:
-                    raise ConnectionResetError("the other end closed the connection")
+                    raise StreamEnded
                 break
             frames += self._decoder.feed(self._view[:n])
             if n < READ_BYTES:
@@ -58,7 +64,7 @@ class FrameStream:
         return frames
 
     def send(self, data: bytes) -> None:
-        """Sends whole frames now, as far as they fit. Raises ConnectionError where the other end is gone."""
+        """Sends whole frames now, as far as they fit. Raises StreamEnded where the other end is gone."""
         if self.backlog:
             self._waiting.append(iter((data,)))
             return
@@ -73,7 +79,7 @@ class FrameStream:
     def flush(self) -> None:
         """Sends of the backlog what fits, at most one frame: a long backlog leaves its caller time for other work.
 
-        Raises ConnectionError where the other end is gone.
+        Raises StreamEnded where the other end is gone.
         """
         data = self._begun or self._next()
         if data is not None:
@@ -93,6 +99,8 @@ class FrameStream:
             return self._socket.send(data)
         except BlockingIOError:
             return 0
+        except ConnectionError as error:
+            raise StreamEnded from error
 
     def _next(self) -> bytes | None:
         while self._waiting:

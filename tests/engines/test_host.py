@@ -47,7 +47,7 @@ def hosted(core: EngineCore, folder: Path) -> Iterator[Path]:
     def run() -> None:
         try:
             Host(core, listener, their_end).serve()
-        except RuntimeError as error:
+        except (RuntimeError, ConnectionError) as error:
             raised.append(error)
 
     thread = threading.Thread(target=run)
@@ -153,6 +153,28 @@ def test_a_core_that_breaks_is_told_and_raised(folder: Path) -> None:
             engine.poll(10)
         with pytest.raises(EngineDied, match="out of slots"):
             engine.poll(10)
+        engine.close()
+
+
+def test_an_error_of_the_core_is_not_taken_for_the_clients_end(folder: Path) -> None:
+    core = WatchedCore(ScriptedSettings())
+    core.breaks = ConnectionResetError("the server behind it hung up")
+    with pytest.raises(ConnectionResetError), hosted(core, folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(requests([1]))
+        with pytest.raises(EngineDied, match="the server behind it hung up"):
+            engine.poll(10)
+        engine.close()
+
+
+def test_clients_that_leave_at_once_do_no_harm(folder: Path) -> None:
+    with hosted(ScriptedCore(ScriptedSettings()), folder) as path:
+        for _ in range(20):
+            with socket.socket(socket.AF_UNIX) as visitor:
+                visitor.connect(str(path))
+        engine = RemoteEngine(path)
+        engine.submit(requests([5]))
+        assert collect(engine, bool) == {100: [5, 6]}
         engine.close()
 
 

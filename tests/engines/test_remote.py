@@ -64,8 +64,18 @@ def test_info_is_what_the_engine_said(folder: Path) -> None:
 
 
 def test_nobody_listens(folder: Path) -> None:
-    with pytest.raises(EngineDied, match="no engine listens"):
+    with pytest.raises(EngineDied, match="no engine answers"):
         RemoteEngine(folder / "socket")
+
+
+def test_a_queue_of_clients_that_is_full(folder: Path) -> None:
+    path = folder / "socket"
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as first:
+        listener.bind(str(path))
+        listener.listen(0)
+        first.connect(str(path))
+        with pytest.raises(EngineDied, match="temporarily unavailable"):
+            RemoteEngine(path, timeout_s=0.05)
 
 
 def test_an_engine_that_says_nothing(folder: Path) -> None:
