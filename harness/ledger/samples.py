@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
         pa.field("index", pa.int64(), metadata={"is": "row of the data set"}),
         pa.field("issued_ns", pa.int64(), metadata={"is": "CLOCK_MONOTONIC when LoadGen handed it over"}),
         pa.field("first_token_ns", pa.int64(), metadata={"is": "when its first token was told to LoadGen; -1 never"}),
-        pa.field("done_ns", pa.int64(), metadata={"is": "when its completion was told to LoadGen; -1 never"}),
+        pa.field("done_ns", pa.int64(), metadata={"is": "when its answer was told to LoadGen; -1 no answer"}),
         pa.field("engine_first_token_ns", pa.int64(), metadata={"is": "when the engine had its first token; -1 never"}),
         pa.field("engine_done_ns", pa.int64(), metadata={"is": "when the engine had its last; -1 never"}),
         pa.field("prompt_tokens", pa.int64()),

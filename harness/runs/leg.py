@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.benchmarks.base import Benchmark, Dataset, Which
 from harness.clients.loadgen import user_conf
-from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
+from harness.clients.loadgen.job import OUTCOME, WORKER_LOG, LegJob, Outcome
 from harness.clients.loadgen.launch import run_job
 from harness.engines.base import Sampling
 from harness.engines.start import EngineProcess
@@ -19,7 +19,7 @@ from harness.events import LegFinished, LegStarted, Observer
 from harness.ledger import ResultsStore, RunRecord, State, write_record
 from harness.ledger.hashes import hash_files
 from harness.ledger.record import DatasetEcho, EngineEcho, Warmup
-from harness.ledger.store import USER_CONF
+from harness.ledger.store import USER_CONF, write_atomically
 from harness.machine.capture import capture
 from harness.runs.identity import fingerprint, versions
 from harness.runs.leg_settings import (
@@ -34,6 +34,9 @@ from harness.runs.plan import PlannedLeg
 from harness.runs.rates import target_qps
 from harness.runs.verdict import conclude
 from harness.runs.warmup import warm_up
+
+ENGINE_LOG = "engine.log"
+"""The log of the engine of a system and benchmark, in the folder that holds their scenarios."""
 
 _PATIENCE_S = 300.0
 _HEX_BYTES_PER_TOKEN = 8  # the accuracy log writes each int32 as eight hexadecimal digits
@@ -104,7 +107,7 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
     settings = loadgen_settings(leg, rate, dataset.rows)
     echo = DatasetEcho(name=dataset.name, rows=dataset.rows, sha256=dataset.sha256, stand_in=dataset.stand_in)
     run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, leg.leg)
-    (folder / USER_CONF).write_text(settings.conf, encoding="utf-8")
+    write_atomically(folder / USER_CONF, settings.conf)
     checkpoint = info.checkpoint
     record = RunRecord(
         id=run_id,
@@ -169,7 +172,8 @@ def _raise_if_broken(outcome: Outcome, folder: Path) -> None:
     if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted(outcome.error, where=folder)
     kind = EngineDied if outcome.exit_code == EngineDied.exit_code else RunBroke
-    raise kind(f"the run broke: {outcome.error}", where=folder, mend="see worker.log and engine.log there")
+    mend = f"see {WORKER_LOG} there, and {folder.parents[2] / ENGINE_LOG}"
+    raise kind(f"the run broke: {outcome.error}", where=folder, mend=mend)
 
 
 def _ended(record: RunRecord, folder: Path, error: BaseException) -> RunRecord:
@@ -213,7 +217,7 @@ def _headline(record: RunRecord) -> str:
         return f"{record.result.value:,.2f} {record.result.units}"
     return (
         ", ".join(f"{name} {s.correct}/{s.samples}" for name, s in record.accuracy.subsets.items())
-        if (record.accuracy)
+        if record.accuracy
         else ""
     )
 

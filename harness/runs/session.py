@@ -14,7 +14,7 @@ from harness.events import Note, Observer
 from harness.ledger import ResultsStore, RunRecord
 from harness.runs.canary import sing
 from harness.runs.engine_spec import engine_spec
-from harness.runs.leg import Group, run_leg
+from harness.runs.leg import ENGINE_LOG, Group, run_leg
 from harness.runs.plan import PlannedLeg
 
 _START_S = 600.0
@@ -32,14 +32,14 @@ def run_legs(
         for (_, name), members in itertools.groupby(legs, key=lambda leg: (leg.system, leg.benchmark)):
             group_legs = list(members)
             benchmark = benchmarks.get(name, group_legs[0].pack)
-            datasets = _datasets(benchmark, data_dir, group_legs[0])
+            datasets = _datasets(benchmark, data_dir)
             with _engine(group_legs[0], benchmark, datasets, store, observer) as engine:
                 group = Group(benchmark, datasets, data_dir, engine, store, command, observer)
                 records += [run_leg(leg, group) for leg in group_legs]
     return records
 
 
-def _datasets(benchmark: Benchmark, data_dir: Path, leg: PlannedLeg) -> dict[Which, Dataset]:
+def _datasets(benchmark: Benchmark, data_dir: Path) -> dict[Which, Dataset]:
     """Both tables, whichever the legs ask: their hashes are part of every fingerprint."""
     tables: tuple[Which, ...] = ("performance", "accuracy")
     return {which: benchmark.dataset(data_dir, which) for which in tables}
@@ -57,7 +57,7 @@ def _engine(
     work = store.root / leg.system / leg.benchmark
     work.mkdir(parents=True, exist_ok=True)
     spec = engine_spec(leg.config.engine, benchmark, datasets, work)
-    log = work / "engine.log"
+    log = work / ENGINE_LOG
     observer(Note(f"starting the {spec.kind} engine of {leg.system} (its log: {log})"))
     with start_engine(spec, log=log, timeout_s=_START_S) as engine:
         for line in sing(engine, benchmark, leg):

@@ -1,4 +1,4 @@
-"""Puts what the SUT recorded together: columns by sample, and the percentiles that LoadGen's summary also has."""
+"""Puts what the SUT recorded together: columns by sample."""
 
 from __future__ import annotations
 

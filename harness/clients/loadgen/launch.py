@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.clients.loadgen.job import JOB, OUTCOME, WORKER_LOG, LegJob, Outcome
 from harness.errors import RunBroke
 from harness.events import LegProgress, Observer
-from harness.ledger.store import LOGS
+from harness.ledger.store import LOGS, write_atomically
 
 _PR_SET_PDEATHSIG = 1
 _STOP_S = 15.0
@@ -31,7 +31,7 @@ def run_job(job: LegJob, leg: str, observer: Observer) -> Outcome:
     (folder / LOGS).mkdir(exist_ok=True)
     cwd = folder / "cwd"
     cwd.mkdir(exist_ok=True)
-    (folder / JOB).write_text(job.model_dump_json(indent=1), encoding="utf-8")
+    write_atomically(folder / JOB, job.model_dump_json(indent=1) + "\n")
     with (folder / WORKER_LOG).open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "harness.clients.loadgen.worker", str(folder / JOB)],
@@ -50,7 +50,10 @@ def run_job(job: LegJob, leg: str, observer: Observer) -> Outcome:
         _stop(process)
         raise
     finally:
-        cwd.rmdir()
+        if process.stdout is not None:
+            process.stdout.close()
+        if not any(cwd.iterdir()):  # what a library dropped there is kept: it may say why the run broke
+            cwd.rmdir()
     return _outcome(folder, process.wait())
 
 

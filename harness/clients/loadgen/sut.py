@@ -25,16 +25,19 @@ FAILED_MARKER = np.array([-1, -1], dtype=np.int32)
 """What a failed sample is completed with: no token has this id, so the accuracy log shows it for what it is."""
 
 _BATCH = 1024  # completions per LoadGen call; larger calls hold the interpreter lock for longer and gain nothing
+_JOIN_S = 10.0
 _MARKER_ADDRESS: int = FAILED_MARKER.ctypes.data
 _FIRST_TOLD, _DONE = 1, 2  # bits of a sample's state
 
 
 @dataclass(slots=True)
 class Record:
-    """What happened to each sample, in columns of int64; ``number`` n is the n-th sample that LoadGen issued."""
+    """What happened to each sample, in columns of int64; ``number`` n is the n-th sample that LoadGen issued.
+
+    ``issue_count`` and ``issue_ns`` have an entry a query, ``rows`` one a sample, the others one an event.
+    """
 
     rows: list[int] = field(default_factory=list)
-    issue_first: array[int] = field(default_factory=lambda: array("q"))
     issue_count: array[int] = field(default_factory=lambda: array("q"))
     issue_ns: array[int] = field(default_factory=lambda: array("q"))
     first_number: array[int] = field(default_factory=lambda: array("q"))
@@ -76,6 +79,7 @@ class LoadGenSut:
         self._state = bytearray()
         self._completed = 0
         self._closing = False
+        self._recording = threading.Lock()
         self._last_progress_ns = time.monotonic_ns()
         self._thread = threading.Thread(target=self._complete, name="completion", daemon=True)
 
@@ -84,22 +88,30 @@ class LoadGenSut:
     def issue(self, query_ids: list[int], rows: list[int]) -> None:
         """LoadGen's issue callback: response ids, and rows of the loaded sample library."""
         try:
+            # The columns grow before the engine can answer: the completion thread reads them by number.
+            numbers = self._record_issued(query_ids, rows)
+            if numbers:
+                self._engine.submit(Requests(self._workload, numbers, rows, self._prompts, rows))
+        except Exception as error:  # noqa: BLE001 - an exception that reaches LoadGen leaves it broken and silent
+            self._on_broken(error)
+
+    def _record_issued(self, query_ids: list[int], rows: list[int]) -> range:
+        """Numbers the samples of a query and notes them; none once the test is being ended."""
+        with self._recording:
+            if self._closing:
+                return range(0)
             now = time.monotonic_ns()
             record = self.record
             first = len(self._query_ids)
             count = len(query_ids)
             if self._completed == first:
                 self._last_progress_ns = now  # nothing was outstanding: the engine was not slow, it was idle
-            # The columns grow before the engine can answer: the completion thread reads them by number.
             self._query_ids.extend(query_ids)
             self._state.extend(bytes(count))
             record.rows.extend(rows)
-            record.issue_first.append(first)
             record.issue_count.append(count)
             record.issue_ns.append(now)
-            self._engine.submit(Requests(self._workload, range(first, first + count), rows, self._prompts, rows))
-        except Exception as error:  # noqa: BLE001 - an exception that reaches LoadGen leaves it broken and silent
-            self._on_broken(error)
+            return range(first, first + count)
 
     def flush(self) -> None:
         """LoadGen's flush callback; queries are handed over as they come, so there is nothing to do."""
@@ -111,10 +123,14 @@ class LoadGenSut:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the completion thread; call it after StartTest has returned."""
-        self._closing = True
+        """Ends the completion thread and takes no more queries: ``record`` stands still from now on.
+
+        To be called when StartTest has returned, or when the test is given up while LoadGen still runs.
+        """
+        with self._recording:
+            self._closing = True
         self._engine.wake()
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=_JOIN_S)
 
     @property
     def issued(self) -> int:

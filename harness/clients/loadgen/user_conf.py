@@ -1,13 +1,15 @@
 """``user.conf``: what we ask of LoadGen, written and checked by us because LoadGen checks nothing.
 
-LoadGen ignores unknown keys and lines without blanks around ``=``, drops the whole file for a bad value, and reads
-``1.5e3`` as 1 where it wants an integer. So a file is only handed over when :func:`parse` accepts it, and what LoadGen
+LoadGen ignores unknown keys and lines without blanks around ``=``, drops the whole file for a bad value or a comment
+without a blank after its ``#``, takes the last of several values on a line, and where it wants an integer reads
+``1.5e3`` as 1 and ``010`` as 8. So a file is only handed over when :func:`parse` accepts it, and what LoadGen
 says it was asked for is compared afterwards (:func:`misread`). The round's own values come from the mlperf.conf inside
 LoadGen and are not repeated here.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ _KEYS: dict[str, tuple[type, str | None, float]] = {
     "accuracy_sample_count_override": (int, "requested_accuracy_sample_count_override", 1),
 }
 _TARGET_QPS_ECHO = {"Offline": "requested_offline_expected_qps", "Server": "requested_server_target_qps"}
+_WHOLE, _DECIMAL = r"0|[1-9][0-9]*", r"[0-9]+(\.[0-9]+)?"
 _LINE = re.compile(r"(?P<model>[\w.\-]+|\*)\.(?P<scenario>[A-Za-z]+|\*)\.(?P<key>\w+) = (?P<value>\S+)")
 
 
@@ -45,7 +48,7 @@ class Setting:
             raise UnknownName("scenario", self.scenario, SCENARIOS)
         if self.key not in _KEYS:
             raise UnknownName("user.conf key", self.key, _KEYS)
-        pattern = r"\d+" if _KEYS[self.key][0] is int else r"\d+(\.\d+)?"
+        pattern = _WHOLE if _KEYS[self.key][0] is int else _DECIMAL
         if not re.fullmatch(pattern, self.value):
             raise ConfigError(
                 f"user.conf: {self.key} = {self.value!r} is not a number that LoadGen reads",
@@ -65,15 +68,16 @@ def write(model: str, scenario: str, values: Mapping[str, float]) -> str:
 def parse(text: str, *, where: object = None) -> list[Setting]:
     """The settings of a user.conf. ConfigError names the line that LoadGen would ignore or misread."""
     settings = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.split()[:1] in ([], ["#"]):
             continue
         match = _LINE.fullmatch(line.rstrip())
         if match is None:
             raise ConfigError(
                 f"user.conf line {number} is not one that LoadGen reads: {line!r}",
                 where=where,
-                expected="model.Scenario.key = value, with blanks around the equals sign and nothing after the value",
+                expected="model.Scenario.key = value, with blanks around the equals sign and nothing after the value; "
+                "or a comment, with a blank after its #",
             )
         settings.append(Setting(**match.groupdict()))
     return settings
@@ -92,15 +96,20 @@ def misread(settings: list[Setting], logged: Mapping[str, object]) -> list[str]:
             continue
         asked = kind(setting.value) * factor
         told = logged.get(echo)
-        # LoadGen prints floats with six significant digits.
-        if not isinstance(told, (int, float)) or abs(told - asked) > 1e-5 * abs(asked):
+        slack = 0 if kind is int else 1e-5 * asked  # LoadGen prints floats with six significant digits
+        if not isinstance(told, (int, float)) or abs(told - asked) > slack:
             wrong.append(f"{setting} was written, but LoadGen logged {echo} = {told}")
     return wrong
 
 
 def _number(key: str, value: float) -> str:
+    if not math.isfinite(value):
+        raise ConfigError(f"user.conf: {key} takes a number, not {value}")
     if key in _KEYS and _KEYS[key][0] is int:
         if value != int(value):
             raise ConfigError(f"user.conf: {key} takes a whole number, not {value}")
         return str(int(value))
-    return f"{value:.6f}".rstrip("0").rstrip(".")
+    text = f"{value:.6f}".rstrip("0").rstrip(".")
+    if value and not float(text):
+        raise ConfigError(f"user.conf: {key} = {value:g} is too small to be written with six decimals")
+    return text

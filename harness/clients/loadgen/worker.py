@@ -18,6 +18,7 @@ import time
 import traceback
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 import mlperf_loadgen as loadgen
 import numpy as np
@@ -31,7 +32,7 @@ from harness.engines.remote import RemoteEngine
 from harness.errors import EXIT_OK, EngineDied, HarnessError, Interrupted, RunBroke
 from harness.ledger.record import Counts, FailedSample
 from harness.ledger.samples import write_samples
-from harness.ledger.store import LOGS, SAMPLES, USER_CONF
+from harness.ledger.store import LOGS, SAMPLES, USER_CONF, write_atomically
 
 _KEPT_FAILURES = 100
 _TICK_S = 0.05
@@ -42,8 +43,9 @@ _SWITCH_INTERVAL_S = 5e-4  # hands the interpreter lock over ten times sooner th
 class Worker:
     """One LoadGen run, from the job to the outcome."""
 
-    def __init__(self, job: LegJob) -> None:
+    def __init__(self, job: LegJob, progress: TextIO) -> None:
         self.job = job
+        self._progress = progress
         self.folder = Path(job.folder)
         self.dataset: Dataset = benchmarks.get(job.benchmark, rules.load(job.round)).dataset(
             Path(job.data_dir), job.which
@@ -68,9 +70,8 @@ class Worker:
         self.sut.start()
         threading.Thread(target=self._test, name="StartTest", daemon=True).start()
         self._watch()
-        if self._error is None:
-            self.sut.close()
-        else:
+        self.sut.close()
+        if self._error is not None:
             traceback.print_exception(self._error, file=sys.stderr)
         outcome = self._outcome()
         self._write(outcome)
@@ -133,8 +134,8 @@ class Worker:
     def _tell_progress(self) -> None:
         sut = self.sut
         progress = {"issued": sut.issued, "completed": sut.completed, "failed": len(sut.record.failures)}
-        sys.stdout.write(json.dumps(progress) + "\n")
-        sys.stdout.flush()
+        self._progress.write(json.dumps(progress) + "\n")
+        self._progress.flush()
 
     # -- what is kept -----------------------------------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ class Worker:
         columns = by_sample(self.sut.record, self.dataset.prompts)
         only_replica = np.zeros(outcome.counts.issued, dtype=np.int16)
         write_samples(self.folder / SAMPLES, columns, only_replica, list(self.engine.info().replicas))
-        (self.folder / OUTCOME).write_text(outcome.model_dump_json(indent=1), encoding="utf-8")
+        write_atomically(self.folder / OUTCOME, outcome.model_dump_json(indent=1) + "\n")
 
 
 def _exit_code(error: BaseException | None) -> int:
@@ -175,12 +176,19 @@ def _exit_code(error: BaseException | None) -> int:
     return error.exit_code if isinstance(error, HarnessError) else RunBroke.exit_code
 
 
+def _progress_stream() -> TextIO:
+    """What was standard output. Whatever else prints there, LoadGen for one, lands in the log from now on."""
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return stream
+
+
 def main(argv: list[str]) -> int:
     """Runs the job in the file that ``argv`` names."""
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     job = LegJob.model_validate_json(Path(argv[0]).read_bytes())
     try:
-        return Worker(job).run().exit_code
+        return Worker(job, _progress_stream()).run().exit_code
     except HarnessError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
