@@ -29,5 +29,7 @@ def run(argv: list[str]) -> int:
         folder, seed=options.seed, counts=Counts.by(rules.load(options.round).benchmark(options.benchmark))
     )
     word = "made" if made.made else "is there already"
-    OUT.print(f"stand-in data set {word}: {made.folder} (not the benchmark's: runs on it are never submittable)")
+    OUT.print(
+        f"stand-in data set {word}: {made.folder} (not the benchmark's: runs on it are never submittable)", markup=False
+    )
     return EXIT_OK

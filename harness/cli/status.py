@@ -26,7 +26,7 @@ def run(argv: list[str]) -> int:
         and (not options.scenarios or run.record.id.scenario in options.scenarios)
     ]
     if not records:
-        OUT.print(f"no runs in {options.results_dir}")
+        OUT.print(f"no runs in {options.results_dir}", markup=False)
     else:
         OUT.print(runs_table(store.root, records))
     return EXIT_OK

@@ -23,14 +23,15 @@ def runs_table(root: Path, records: Iterable[RunRecord]) -> Group:
     reasons: dict[str, int] = {}
     ordered = sorted(records, key=lambda record: str(record.id))
     for (system, benchmark), members in itertools.groupby(ordered, key=lambda r: (r.id.system, r.id.benchmark)):
-        table = Table(box=box.SIMPLE_HEAD, title=f"{benchmark} on {system}", title_justify="left")
+        table = Table(box=box.SIMPLE_HEAD, title=escape(f"{benchmark} on {system}"), title_justify="left")
         for column in ("scenario", "leg", "attempt", "verdict", "result"):
             table.add_column(column, justify="right" if column == "attempt" else "left")
         for record in members:
             word = verdict_word(record)
             run_id = record.id
             coloured = f"[{_COLOURS.get(word, 'white')}]{word}[/]"
-            table.add_row(run_id.scenario, run_id.leg, str(run_id.attempt), coloured, result_text(record))
+            result = escape(result_text(record))
+            table.add_row(escape(run_id.scenario), escape(run_id.leg), str(run_id.attempt), coloured, result)
             for reason in record.not_submittable:
                 reasons[reason] = reasons.get(reason, 0) + 1
         parts.append(table)

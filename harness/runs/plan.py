@@ -67,7 +67,8 @@ def plan(project: Project, selection: Selection, pack: RulePack) -> list[Planned
     """
     refuse_stray_audit_config(Path.cwd())
     refuse_stray_audit_config(project.root)
-    legs = [MODES[mode] for mode in _known("test mode", selection.modes, MODES)]
+    modes = _known("test mode", selection.modes, MODES)
+    legs = [leg for mode, leg in MODES.items() if mode in modes]
     planned = []
     for system in _systems(project, selection.systems):
         project.system(system)
