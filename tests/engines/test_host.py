@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +19,7 @@ from harness.engines.host import Host
 from harness.engines.remote import RemoteEngine
 from harness.engines.scripted import ScriptedCore
 from harness.engines.scripted_settings import Faults, ScriptedSettings, ServiceTime
-from harness.errors import EngineDied
+from harness.errors import EngineDied, RunBroke
 from tests.engines.test_scripted import answers_of, requests, workload
 
 
@@ -190,3 +193,50 @@ def test_timed_answers_come_in_time(folder: Path) -> None:
         assert answer.first_ns[0] - start >= 20_000_000
         assert answer.done_ns[0] <= time.monotonic_ns()
         engine.close()
+
+
+BREAKS = """
+import sys
+from harness.engines import host, scripted
+def step(self):
+    raise RuntimeError("out of slots")
+scripted.ScriptedCore.step = step
+sys.exit(host.main(sys.argv[1:]))
+"""
+
+
+@contextmanager
+def started(folder: Path, program: str) -> Iterator[subprocess.Popen[str]]:
+    """A host as its own process, once it has said that it is ready."""
+    (folder / "spec.json").write_text('{"kind": "scripted", "settings": {}}', encoding="utf-8")
+    command = [sys.executable, "-c", program, "--socket", str(folder / "socket"), "--spec", str(folder / "spec.json")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["ready"]["kind"] == "scripted"
+        yield process
+
+
+def test_a_core_that_breaks_ends_the_process_with_status_4_and_a_traceback(folder: Path) -> None:
+    with started(folder, BREAKS) as process:
+        engine = RemoteEngine(folder / "socket")
+        engine.submit(requests([1]))
+        with pytest.raises(EngineDied, match="out of slots"):
+            engine.poll(20)
+        engine.close()
+        _, log = process.communicate(timeout=20)
+    assert process.returncode == RunBroke.exit_code
+    assert "Traceback" in log
+    assert "out of slots" in log
+    assert not (folder / "socket").exists()
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "end of standard input"])
+def test_ends_when_it_is_told_to(folder: Path, how: str) -> None:
+    with started(folder, "import sys; from harness.engines import host; sys.exit(host.main())") as process:
+        if how == "SIGTERM":
+            process.terminate()
+            process.wait(20)
+        _, log = process.communicate(timeout=20)  # closes its standard input
+    assert (process.returncode, log) == (0, "")
+    assert not (folder / "socket").exists()
