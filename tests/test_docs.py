@@ -151,6 +151,7 @@ def parse_only(monkeypatch: pytest.MonkeyPatch) -> None:
     real = argparse.ArgumentParser.parse_args
 
     def parse_args(parser: argparse.ArgumentParser, *args: Any, **kwargs: Any) -> NoReturn:
+        parser.allow_abbrev = False  # pages write options out
         real(parser, *args, **kwargs)
         raise Parsed
 
