@@ -19,6 +19,7 @@ import dataclasses
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import stat
@@ -155,7 +156,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness.engines.host", description="Hosts an engine on a socket.")
     parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket to listen on")
     parser.add_argument("--spec", type=Path, required=True, help="JSON file with the engine's kind and settings")
+    parser.add_argument("--scratch", type=Path, help="folder to remove at the end, for a starter that may die first")
     arguments = parser.parse_args(argv)
+    if arguments.scratch is not None:
+        atexit.register(shutil.rmtree, arguments.scratch, ignore_errors=True)
     follow_the_starter()
     say = own_standard_output()
     try:

@@ -215,6 +215,7 @@ def start_engine(spec: EngineSpec, *, log: Path, timeout_s: float) -> EngineProc
     path = folder / "spec.json"
     path.write_text(json.dumps(spec.to_json()), encoding="utf-8")
     command = [sys.executable, "-m", "harness.engines.host", "--socket", str(folder / "socket"), "--spec", str(path)]
+    command += ["--scratch", str(folder)]
     try:
         with log.open("ab") as log_file:
             process = subprocess.Popen(
