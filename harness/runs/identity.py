@@ -47,13 +47,13 @@ def fingerprint(leg: PlannedLeg, engine: EngineInfo, datasets: Mapping[Which, st
     """
     config = leg.config.model_dump(mode="json")
     scenario = config.pop("scenarios")[leg.scenario]
-    test_run = config.pop("test_run") if leg.test_run else None
+    shortened_to = config.pop("test_run")
     keys: dict[str, Any] = {
         "round": leg.pack.round,
         "system": leg.system,
         "benchmark": leg.benchmark,
         "scenario": leg.scenario,
-        "test_run": test_run,
+        "test_run": shortened_to if leg.test_run else None,
         "machine": machine.identity,
         "checkpoint": engine.checkpoint.sha256 if engine.checkpoint else None,
         **_flat("config", config),

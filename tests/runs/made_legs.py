@@ -1,0 +1,39 @@
+"""Planned legs and engines that never start, for tests of what is decided before and after a leg."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.config import BenchmarkFile
+from harness.engines.base import Checkpoint, EngineInfo
+from harness.rules import load
+from harness.runs.plan import PlannedLeg
+
+PACK = load("v6.1")
+
+
+def leg(scenario: str = "Offline", name: str = "performance", *, short: bool = False, **config: Any) -> PlannedLeg:
+    """A leg of BOX, ``short`` for one of a test run; ``config`` replaces keys of its benchmark file."""
+    content: dict[str, Any] = {
+        "engine": {"kind": "scripted"},
+        "scenarios": {"Offline": {"target_qps": 10}, "Server": {"target_qps": 4}, "Interactive": {"target_qps": 2}},
+        **config,
+    }
+    file = BenchmarkFile.model_validate(content)
+    return PlannedLeg("BOX", "gpt-oss-120b", scenario, name, file, PACK, short)
+
+
+def engine_info(**changes: Any) -> EngineInfo:
+    """What an engine with a stand-in checkpoint says of itself."""
+    fields: dict[str, Any] = {
+        "kind": "torch",
+        "vocab_size": 201088,
+        "max_total_tokens": 512,
+        "slots": 32,
+        "checkpoint": Checkpoint("tiny", "ab" * 32, stand_in=True, weight_data_type="bf16"),
+        "versions": {"torch": "2.13.0"},
+        "settings": {"threads": 1},
+        "not_submittable": ("stand-in checkpoint",),
+        **changes,
+    }
+    return EngineInfo(**fields)

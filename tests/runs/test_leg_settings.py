@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness.clients.loadgen.user_conf import parse
+from harness.errors import ConfigError
+from harness.ledger.record import DatasetEcho, Rate
+from harness.runs.leg_settings import (
+    LegSettings,
+    check_lengths,
+    deviations,
+    loadgen_settings,
+    not_submittable,
+    output_cap,
+)
+from harness.runs.plan import PlannedLeg
+from tests.runs.made_legs import PACK, engine_info, leg
+
+RULES = PACK.benchmark("gpt-oss-120b")
+ROWS = RULES.datasets["performance"].value
+DATA = DatasetEcho(name="performance", rows=ROWS, sha256="ab" * 32, stand_in=False)
+SHORT = {"performance_samples": 100, "accuracy_samples": 50, "min_duration_ms": 700, "server_queries": 300}
+
+
+def settings(planned: PlannedLeg, rows: int = ROWS) -> LegSettings:
+    return loadgen_settings(planned, Rate(target_qps=7.5, origin="configured"), rows)
+
+
+def values(made: LegSettings) -> dict[str, str]:
+    return {setting.key: setting.value for setting in parse(made.conf)}
+
+
+def test_a_full_offline_leg_asks_for_what_loadgen_lacks() -> None:
+    made = settings(leg("Offline"))
+    assert made.rows == ROWS
+    assert made.conf.startswith("gpt-oss-120b.Offline.")
+    assert values(made) == {"target_qps": "7.5", "min_query_count": str(ROWS)}
+
+
+def test_a_full_server_leg_repeats_nothing_of_the_round() -> None:
+    assert values(settings(leg("Server"))) == {"target_qps": "7.5"}
+
+
+def test_interactive_is_loadgens_server_with_a_model_of_its_own() -> None:
+    made = settings(leg("Interactive"))
+    assert {(s.model, s.scenario) for s in parse(made.conf)} == {("gpt-oss-120b-interactive", "Server")}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({"min_duration_ms": 900_000}, {"min_duration": "900000", "min_query_count": str(ROWS)}),
+        ({"min_query_count": 20_000}, {"min_query_count": "20000"}),
+        ({"min_query_count": 5}, {"min_query_count": str(ROWS)}),  # lengthens, never shortens
+    ],
+)
+def test_what_the_user_lengthens(chosen: dict[str, Any], expected: dict[str, str]) -> None:
+    made = settings(leg(scenarios={"Offline": {"target_qps": 7.5, **chosen}}))
+    assert values(made) == {"target_qps": "7.5", **expected}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "name", "rows", "least"),
+    [
+        ("Offline", "performance", 100, 100),
+        ("Offline", "accuracy", 50, 50),
+        ("Server", "performance", 100, 300),
+        ("Server", "accuracy", 50, 300),
+    ],
+)
+def test_a_test_run_is_short(scenario: str, name: str, rows: int, least: int) -> None:
+    made = settings(short(scenario, name))
+    assert made.rows == rows
+    assert values(made) == {
+        "target_qps": "7.5",
+        "min_duration": "700",
+        f"{name}_sample_count_override": str(rows),
+        "min_query_count": str(least),
+    }
+
+
+def short(scenario: str, name: str) -> PlannedLeg:
+    planned = leg(scenario, name, short=True)
+    config = planned.config.model_copy(update={"test_run": planned.config.test_run.model_copy(update=SHORT)})
+    return PlannedLeg(planned.system, planned.benchmark, scenario, name, config, planned.pack, test_run=True)
+
+
+def test_a_test_run_of_a_data_set_that_is_shorter_still() -> None:
+    assert settings(short("Offline", "performance"), rows=12).rows == 12
+
+
+def test_the_rounds_output_caps_are_no_deviation() -> None:
+    for name, cap in (("performance", RULES.output_caps.performance), ("accuracy", RULES.output_caps.accuracy)):
+        assert output_cap(leg(name=name)) == cap.value
+        assert deviations(leg(name=name)) == []
+
+
+def test_another_output_cap_is_a_stated_deviation() -> None:
+    planned = leg(name="accuracy", output_caps={"accuracy": 32})
+    assert output_cap(planned) == 32
+    (sentence,) = deviations(planned)
+    assert "32 tokens" in sentence
+    assert str(RULES.output_caps.accuracy.value) in sentence
+    assert deviations(leg(output_caps={"accuracy": 32})) == []
+
+
+def test_why_a_run_may_not_be_filed() -> None:
+    assert not_submittable(leg(), engine_info(not_submittable=()), DATA) == []
+    stand_in = DATA.model_copy(update={"stand_in": True})
+    assert not_submittable(leg(short=True), engine_info(), stand_in) == [
+        "stand-in checkpoint",
+        "stand-in data set",
+        "short run (--test_run)",
+    ]
+
+
+@pytest.mark.parametrize(("longest", "fits"), [(480, True), (481, False)])
+def test_prompt_and_answer_must_fit_the_engine(longest: int, fits: bool) -> None:
+    planned = leg(output_caps={"performance": 32})
+    if fits:
+        check_lengths(planned, longest, engine_info())
+        return
+    with pytest.raises(ConfigError) as caught:
+        check_lengths(planned, longest, engine_info())
+    assert caught.value.expected == "at most 512 tokens together"
+    assert "output_caps" in (caught.value.mend or "")

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.config import Project
+from harness.errors import ConfigError, UnknownName
+from harness.runs.plan import Selection, plan
+from tests.runs.made_legs import PACK
+
+SYSTEM = {"system_name": "a", "number_of_nodes": 1, "cooling": None, "host_networking_topology": None}
+SCENARIOS: dict[str, Any] = {"Server": {"target_qps": 4}, "Offline": {"target_qps": 10}}
+
+
+def add_system(project: Project, name: str, scenarios: dict[str, Any] = SCENARIOS) -> None:
+    folder = project.systems / name
+    folder.mkdir(parents=True)
+    (folder / "system.yaml").write_text(yaml.safe_dump(SYSTEM))
+    content = {"engine": {"kind": "scripted"}, "scenarios": scenarios}
+    (folder / "gpt-oss-120b.yaml").write_text(yaml.safe_dump(content))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.chdir(tmp_path)
+    made = Project(tmp_path / "project")
+    add_system(made, "BOX")
+    return made
+
+
+def names(project: Project, **selection: Any) -> list[str]:
+    return [leg.name for leg in plan(project, Selection(**selection), PACK)]
+
+
+def test_offline_goes_first_and_performance_before_accuracy(project: Project) -> None:
+    assert names(project) == [
+        "BOX/gpt-oss-120b/Offline/performance",
+        "BOX/gpt-oss-120b/Offline/accuracy",
+        "BOX/gpt-oss-120b/Server/performance",
+        "BOX/gpt-oss-120b/Server/accuracy",
+    ]
+
+
+def test_the_order_asked_for_is_not_the_order_run(project: Project) -> None:
+    backwards = {"scenarios": ["Server", "Offline"], "modes": ["AccuracyOnly", "PerformanceOnly"]}
+    assert names(project, **backwards) == names(project)
+
+
+def test_a_name_said_twice_is_run_once(project: Project) -> None:
+    assert names(project, scenarios=["Server", "Server"], modes=["AccuracyOnly"] * 2, systems=["BOX", "BOX"]) == [
+        "BOX/gpt-oss-120b/Server/accuracy"
+    ]
+
+
+def test_a_system_is_done_before_the_next(project: Project) -> None:
+    add_system(project, "CRATE")
+    legs = plan(project, Selection(systems=["CRATE", "BOX"], test_run=True), PACK)
+    assert [leg.system for leg in legs] == ["CRATE"] * 4 + ["BOX"] * 4
+    assert {leg.mode for leg in legs} == {"PerformanceOnly", "AccuracyOnly"}
+    assert all(leg.test_run for leg in legs)
+
+
+def test_of_several_systems_one_must_be_named(project: Project) -> None:
+    add_system(project, "CRATE")
+    with pytest.raises(ConfigError) as caught:
+        plan(project, Selection(), PACK)
+    assert caught.value.expected == "one of BOX, CRATE"
+    assert caught.value.mend == "add --systems=<system>"
+
+
+@pytest.mark.parametrize(
+    ("selection", "near"),
+    [
+        ({"systems": ["BOXX"]}, "BOX"),
+        ({"benchmarks": ["gpt-oss-20b"]}, "gpt-oss-120b"),
+        ({"scenarios": ["offline"]}, "Offline"),
+        ({"modes": ["Performance"]}, "PerformanceOnly"),
+    ],
+)
+def test_names_that_are_not_known(project: Project, selection: dict[str, Any], near: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        plan(project, Selection(**selection), PACK)
+    assert caught.value.mend == f"did you mean {near!r}?"
+
+
+def test_a_benchmark_that_the_round_does_not_have(project: Project) -> None:
+    (project.systems / "BOX" / "gpt-5.yaml").write_text((project.systems / "BOX" / "gpt-oss-120b.yaml").read_text())
+    with pytest.raises(UnknownName, match="unknown benchmark 'gpt-5'"):
+        plan(project, Selection(), PACK)
+
+
+def test_a_scenario_that_the_round_does_not_have(project: Project) -> None:
+    add_system(project, "CRATE", {"SingleStream": {"target_qps": 1}})
+    with pytest.raises(UnknownName, match="unknown scenario 'SingleStream'"):
+        plan(project, Selection(systems=["CRATE"]), PACK)
+
+
+def test_the_rounds_duration_cannot_be_shortened(project: Project) -> None:
+    least = PACK.min_duration_ms.value
+    add_system(project, "CRATE", {"Offline": {"target_qps": 1, "min_duration_ms": least - 1}})
+    with pytest.raises(ConfigError) as caught:
+        plan(project, Selection(systems=["CRATE"]), PACK)
+    assert f"is {least - 1}, the round demands {least}" in caught.value.what
+    assert "--test_run" in (caught.value.mend or "")
+
+
+def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no systems/ folder"):
+        plan(Project(tmp_path), Selection(), PACK)
+
+
+@pytest.mark.parametrize("where", [".", "project"])
+def test_a_stray_audit_config_stops_everything(project: Project, tmp_path: Path, where: str) -> None:
+    (tmp_path / where / "audit.config").write_text("")
+    with pytest.raises(ConfigError, match=r"stray audit\.config") as caught:
+        plan(project, Selection(), PACK)
+    assert caught.value.where is not None
+    assert caught.value.where.endswith("audit.config")

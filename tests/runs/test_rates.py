@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import ConfigError, MissingError
+from harness.ledger import Fingerprint, ResultsStore
+from harness.ledger.record import Verdict, Warmup
+from harness.runs.rates import target_qps
+from tests.ledger.made_records import add
+from tests.runs.made_legs import leg
+
+WARMUP = Warmup(requests=8, answers=8, output_tokens=64, seconds=2.0, samples_per_s=40.0)
+SHARE = {"Offline": {"target_qps": 10}, "Server": {"target_qps": {"offline_share": 0.4}}}
+LINE = ':::MLLOG {"key": "result_samples_per_second", "value": %s, "time_ms": 1.0, "namespace": "mlperf::logging", '
+LINE += (
+    '"event_type": "POINT_IN_TIME", "metadata": {"is_error": false, "is_warning": false, "file": "a", "line_no": 1}}'
+)
+
+
+def prints(scenario: str = "Server", **changes: Any) -> Fingerprint:
+    return Fingerprint.of({"system": "BOX", "scenario": scenario, "scenario.target_qps": scenario, "seed": 0} | changes)
+
+
+def add_offline(store: ResultsStore, rate: str, **changes: Any) -> Path:
+    folder = add(store, fingerprint=prints("Offline"), **changes)
+    (folder / "logs").mkdir()
+    (folder / "logs" / "mlperf_log_detail.txt").write_text(LINE % rate + "\n")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ResultsStore:
+    return ResultsStore(tmp_path)
+
+
+def test_a_rate_as_configured(store: ResultsStore) -> None:
+    rate = target_qps(leg(), None, store, prints())
+    assert (rate.target_qps, rate.origin) == (10, "configured")
+
+
+def test_a_rate_of_the_warm_up(store: ResultsStore) -> None:
+    measured = leg(scenarios={"Offline": {"target_qps": {"warmup_share": 1.25}}})
+    rate = target_qps(measured, WARMUP, store, prints())
+    assert (rate.target_qps, rate.origin) == (50, "warm-up x 1.25")
+
+
+@pytest.mark.parametrize("warmup", [None, WARMUP.model_copy(update={"samples_per_s": 0.0})])
+def test_a_rate_of_a_warm_up_that_measured_nothing(store: ResultsStore, warmup: Warmup | None) -> None:
+    measured = leg(scenarios={"Offline": {"target_qps": {"warmup_share": 1}}})
+    with pytest.raises(ConfigError) as caught:
+        target_qps(measured, warmup, store, prints())
+    assert caught.value.where == "systems/BOX/gpt-oss-120b.yaml"
+    assert "warmup.requests" in (caught.value.mend or "")
+
+
+def test_a_share_of_the_newest_offline_run_whatever_its_verdict(store: ResultsStore) -> None:
+    add_offline(store, "99.0")
+    add_offline(store, "5.0", verdict=Verdict(valid=False, loadgen="INVALID", findings=[]))
+    rate = target_qps(leg("Server", scenarios=SHARE), WARMUP, store, prints())
+    assert rate.target_qps == pytest.approx(2.0)
+    assert rate.origin == "BOX/gpt-oss-120b/Offline/performance#2 x 0.4"
+
+
+def test_a_share_of_no_run(store: ResultsStore) -> None:
+    add(store, leg="accuracy")
+    with pytest.raises(MissingError, match="no Offline performance run has finished") as caught:
+        target_qps(leg("Server", scenarios=SHARE), WARMUP, store, prints())
+    assert "--scenarios=Offline" in (caught.value.mend or "")
+
+
+def test_a_share_of_a_run_with_other_settings(store: ResultsStore) -> None:
+    folder = add_offline(store, "5.0")
+    with pytest.raises(MissingError, match="other settings: seed") as caught:
+        target_qps(leg("Server", scenarios=SHARE), WARMUP, store, prints(seed=1))
+    assert caught.value.where == str(folder)
+
+
+@pytest.mark.parametrize("key", ["result_samples_per_second", "result_query_count"])
+def test_a_share_of_nothing(store: ResultsStore, key: str) -> None:
+    log = add_offline(store, "0.0") / "logs" / "mlperf_log_detail.txt"
+    log.write_text(log.read_text().replace("result_samples_per_second", key))
+    with pytest.raises(MissingError, match="result_samples_per_second"):
+        target_qps(leg("Server", scenarios=SHARE), WARMUP, store, prints())

@@ -1,0 +1,218 @@
+"""What a leg comes to, from a real LoadGen run's logs: its verdict is no better than the worst that they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.benchmarks.base import Answer, Dataset, Score, SubsetScore
+from harness.clients.loadgen.job import Outcome
+from harness.clients.loadgen.sut import FAILED_MARKER
+from harness.engines.base import PromptTable
+from harness.ledger import ResultsStore, RunRecord, State, read_record, write_record
+from harness.ledger.record import Counts, FailedSample
+from harness.ledger.samples import SCHEMA, write_samples
+from harness.logs import DetailLog
+from harness.logs.errors import LogError
+from harness.runs.verdict import conclude
+from tests.gate import full_length
+from tests.ledger.made_records import record
+from tests.runs.made_legs import PACK, leg
+
+CONF = "*.Offline.target_qps = 10\n*.Offline.min_query_count = 6396\n"
+ERROR_LINE = (
+    ':::MLLOG {"key": "error_runtime", "value": "made up", "time_ms": 1.0, "namespace": "mlperf::logging", '
+    '"event_type": "POINT_IN_TIME", "metadata": {"is_error": true, "is_warning": false, "file": "a", "line_no": 1}}\n'
+)
+
+
+@dataclass
+class Grader:
+    """A benchmark that calls every answer right but the failed ones, and keeps what it was given."""
+
+    failed: set[int] = field(default_factory=set)
+    rows: int = 0
+
+    def score(self, answers: Iterable[Answer], dataset: Dataset, *, failed: set[int], where: object = None) -> Score:
+        answered = [row for row, _ in answers]
+        self.failed, self.rows = failed, dataset.rows
+        subset = SubsetScore(
+            "aime25",
+            len(answered),
+            correct=len(answered) - len(failed),
+            wrong=0,
+            failed=len(failed),
+            unscored=0,
+            output_tokens=4 * len(answered),
+        )
+        return Score(key="exact_match", value=None, subsets=(subset,), evaluator="a grader of tests", stand_in=True)
+
+    def accuracy_text(self, score: Score) -> str:
+        return f"{score.evaluator}\n"
+
+
+@dataclass
+class Attempt:
+    """A leg that ran to its end and has not been judged."""
+
+    folder: Path
+    record: RunRecord
+    name: str
+    grader: Grader = field(default_factory=Grader)
+
+    @property
+    def detail(self) -> Path:
+        return self.folder / "logs" / full_length.DETAIL
+
+    def conclude(self, rows: int, **counts: int) -> RunRecord:
+        issued = counts.pop("issued", rows)
+        failed = counts.pop("failed", 0)
+        outcome = Outcome(
+            counts=Counts(issued=issued, answered=issued - failed, failed=failed, outstanding=0, output_tokens=4),
+            failures=[FailedSample(index=0, kind="fault", message="it failed")] * failed,
+            error=None,
+            exit_code=0,
+            library_rows=rows,
+            loaded_rows=rows,
+        )
+        benchmark: Any = self.grader
+        return conclude(leg("Offline", self.name), self.folder, self.record, outcome, rows, dataset(rows), benchmark)
+
+    def performance(self, **counts: int) -> RunRecord:
+        return self.conclude(6396, issued=counts.pop("issued", self.issued), **counts)
+
+    @property
+    def issued(self) -> int:
+        """Samples of the run's one query: it repeats the data set until the duration is filled."""
+        return int(DetailLog.read(self.detail).values["generated_samples_per_query"])
+
+
+def dataset(rows: int) -> Dataset:
+    prompts = PromptTable.from_lists([[1]] * rows)
+    return Dataset("d", "accuracy", prompts, ("aime25",) * rows, (None,) * rows, (), stand_in=True)
+
+
+def write_some_samples(path: Path) -> None:
+    """Four answered samples; Offline's figures are only for review."""
+    columns = {column.name: np.zeros(4, np.int64) for column in SCHEMA}
+    columns["done_ns"] += 10**9
+    columns["answer_tokens"] += 4
+    write_samples(path, columns, np.zeros(4, np.int16), ["0"])
+
+
+Make = Callable[[str], Attempt]
+
+
+@pytest.fixture
+def attempt(tmp_path: Path, loadgen_runs: dict[tuple[str, str], Path]) -> Make:
+    def make(name: str) -> Attempt:
+        run_id, folder = ResultsStore(tmp_path).new_attempt("BOX", "gpt-oss-120b", "Offline", name)
+        full_length.copy(loadgen_runs["Offline", name], folder / "logs", "Offline", name)
+        (folder / "user.conf").write_text(CONF if name == "performance" else CONF.splitlines()[0])
+        write_some_samples(folder / "samples.arrow")
+        running = record(run_id)
+        write_record(folder, running)
+        return Attempt(folder, running, name)
+
+    return make
+
+
+def rejects(ended: RunRecord) -> set[str]:
+    assert ended.verdict is not None
+    found = {finding.rule for finding in ended.verdict.findings if finding.severity == "reject"}
+    assert ended.verdict.valid == (not found)
+    return found
+
+
+def test_a_run_as_it_should_be(attempt: Make) -> None:
+    made = attempt("performance")
+    ended = made.performance()
+    assert rejects(ended) == set()
+    assert ended.state is State.FINISHED
+    assert ended.verdict is not None
+    assert ended.verdict.loadgen == "VALID"
+    metric = PACK.benchmark("gpt-oss-120b").scenario("Offline").metric.value
+    assert ended.result is not None
+    assert (ended.result.key, ended.result.units) == (metric.key, metric.units)
+    assert ended.result.value == DetailLog.read(made.detail).values[metric.key]
+    assert set(ended.hashes) >= {"user.conf", "samples.arrow", f"logs/{full_length.DETAIL}"}
+    assert ended.not_submittable == ["stand-in data set"]
+    write_record(made.folder, ended)
+    assert read_record(made.folder / "run.json") == ended
+
+
+def test_an_error_line_of_loadgens_makes_it_invalid(attempt: Make) -> None:
+    made = attempt("performance")
+    with made.detail.open("a") as log:
+        log.write(ERROR_LINE)
+    ended = made.performance()
+    assert rejects(ended) == {"LG-ERRORS", "LG-SUMMARY"}  # the summary still says that there were none
+    assert ended.verdict is not None
+    assert ended.verdict.loadgen == "VALID"
+
+
+def test_a_user_conf_that_loadgen_took_otherwise_makes_it_invalid(attempt: Make) -> None:
+    made = attempt("performance")
+    (made.folder / "user.conf").write_text(CONF.replace("6396", "6397").replace("= 10", "= 11"))
+    ended = made.performance()
+    assert rejects(ended) == {"HN-USER-CONF"}
+    assert ended.verdict is not None
+    assert len([finding for finding in ended.verdict.findings if finding.rule == "HN-USER-CONF"]) == 2
+
+
+def test_failed_samples_make_it_invalid_and_mark_it(attempt: Make) -> None:
+    ended = attempt("performance").performance(failed=2)
+    assert "RUN-FAILED" in rejects(ended)
+    assert ended.not_submittable == ["stand-in data set", "failed samples"]
+    assert len(ended.failures) == 2
+
+
+def test_samples_that_loadgen_did_not_issue_make_it_invalid(attempt: Make) -> None:
+    made = attempt("performance")
+    assert rejects(made.performance(issued=made.issued + 1)) == {"RUN-ISSUED"}
+
+
+def test_figures_that_differ_are_for_review_alone(attempt: Make) -> None:
+    ended = attempt("performance").performance()
+    assert ended.comparisons
+    assert ended.verdict is not None
+    assert {finding.rule for finding in ended.verdict.findings} >= {"HN-COMPARISON"}
+
+
+def test_a_log_that_was_cut(attempt: Make) -> None:
+    made = attempt("performance")
+    made.detail.write_text(made.detail.read_text()[:-30])
+    with pytest.raises(LogError):
+        made.performance()
+
+
+def test_an_accuracy_leg_is_scored(attempt: Make) -> None:
+    made = attempt("accuracy")
+    ended = made.conclude(4395)
+    assert rejects(ended) == set()
+    assert ended.result is None
+    assert ended.accuracy is not None
+    assert ended.accuracy.subsets["aime25"].correct == 4395
+    assert ended.accuracy.evaluator == "a grader of tests"
+    assert (made.folder / "accuracy.txt").read_text() == "a grader of tests\n"
+    assert "accuracy.txt" in ended.hashes
+    assert made.grader.rows == 4395
+
+
+def test_a_marker_in_the_accuracy_log_is_a_failed_sample(attempt: Make) -> None:
+    made = attempt("accuracy")
+    log = made.folder / "logs" / full_length.ACCURACY_LOG
+    answer, marker = (np.array(ids, np.int32).tobytes().hex() for ids in ([1, 2, 3, 4], FAILED_MARKER))
+    text = log.read_text()
+    assert answer in text
+    log.write_text(text.replace(answer, marker.upper(), 1))
+    ended = made.conclude(4395, failed=1)
+    assert len(made.grader.failed) == 1
+    assert ended.accuracy is not None
+    assert ended.accuracy.subsets["aime25"].failed == 1
+    assert "RUN-FAILED" in rejects(ended)

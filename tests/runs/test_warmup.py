@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.engines.base import Failure, PromptTable, Sampling
+from harness.errors import EngineDied, RunBroke
+from harness.runs.warmup import ask, steady_rate, warm_up
+from tests.clients.loadgen.fakes import FakeEngine, answers
+
+SAMPLING = Sampling(temperature=0.0, top_p=1.0, top_k=0, max_new_tokens=8, stop_token_ids=(1,), seed=0)
+SECOND = 1_000_000_000
+
+
+def prompts(n: int) -> PromptTable:
+    return PromptTable.from_lists([[7]] * n)
+
+
+def test_the_rate_is_that_of_a_full_engine() -> None:
+    ramp = [10 * SECOND + i * SECOND // 10 for i in range(9)]  # nothing for ten seconds, then ten a second
+    assert steady_rate(ramp, seconds=10.8) == pytest.approx(10)
+
+
+def test_answers_that_come_all_at_once() -> None:
+    assert steady_rate([5 * SECOND] * 8, seconds=2.0) == 4.0
+
+
+@pytest.mark.parametrize(("done", "seconds"), [([], 0.0), ([], 3.0), ([SECOND], 0.0)])
+def test_nothing_measured(done: list[int], seconds: float) -> None:
+    assert steady_rate(done, seconds) == 0
+
+
+@given(st.lists(st.integers(1, 10**12), min_size=1, max_size=40))
+def test_never_below_the_whole_and_in_any_order(done: list[int]) -> None:
+    seconds = max(done) / 1e9
+    rate = steady_rate(done, seconds)
+    assert rate >= len(done) / seconds
+    assert steady_rate(sorted(done, reverse=True), seconds) == rate
+
+
+def test_a_warm_up_is_counted() -> None:
+    engine = FakeEngine()
+    engine.say(answers({1: [1, 2, 3]}))
+    engine.say(answers({2: [4], 0: []}))
+    warmup = warm_up(engine, prompts(3), SAMPLING, patience_s=5)
+    assert (warmup.requests, warmup.answers, warmup.output_tokens) == (3, 3, 4)
+    (requests,) = engine.submitted
+    assert requests.workload.dataset == "warm-up"
+    assert requests.prompt(2).tolist() == [7]
+
+
+def test_replies_are_told_apart() -> None:
+    engine = FakeEngine()
+    engine.say(answers({1: [1, 2, 3], 0: [9]}))
+    replies = ask(engine, prompts(2), SAMPLING, dataset="canary", patience_s=5)
+    assert [replies.token_ids(i).tolist() for i in range(2)] == [[9], [1, 2, 3]]
+
+
+def test_no_warm_up_at_all() -> None:
+    warmup = warm_up(FakeEngine(), prompts(0), SAMPLING, patience_s=5)
+    assert (warmup.answers, warmup.samples_per_s) == (0, 0)
+
+
+def test_a_request_that_fails() -> None:
+    engine = FakeEngine()
+    engine.say(Failure(0, "too_long", "a prompt too long"))
+    with pytest.raises(RunBroke, match=r"failed a warm-up request \(too_long\): a prompt too long"):
+        warm_up(engine, prompts(1), SAMPLING, patience_s=5)
+
+
+def test_an_engine_that_falls_silent() -> None:
+    engine = FakeEngine()
+    engine.say(answers({0: [1]}))
+    with pytest.raises(EngineDied, match="answered 1 of 2 warm-up requests"):
+        warm_up(engine, prompts(2), SAMPLING, patience_s=0.1)
