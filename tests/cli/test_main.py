@@ -1,0 +1,145 @@
+"""The door: verbs, exit codes, messages in place of tracebacks."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import errors
+from harness.cli import status
+from harness.cli.main import VERBS, main
+from harness.ledger.store import LedgerError
+from harness.logs.errors import LogError
+from tests.harness_process import ROOT
+
+EXIT_CODES = {
+    errors.HarnessError("what"): 4,
+    errors.ConfigError("what"): 2,
+    errors.UnknownName("verb", "x", ["y"]): 2,
+    errors.MissingError("what"): 3,
+    errors.DatasetError("what"): 3,
+    errors.InUseError("what"): 3,
+    errors.RunBroke("what"): 4,
+    errors.EngineDied("what"): 4,
+    errors.Refused("what"): 1,
+    errors.Interrupted("what"): 130,
+    LedgerError("what"): 3,
+    LogError("what", Path("log")): 3,
+}
+
+
+@pytest.fixture(autouse=True)
+def _signals_as_they_were():
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def raising(error: BaseException):
+    def run(argv: list[str]) -> int:
+        raise error
+
+    return run
+
+
+def test_every_class_of_the_error_tree_has_its_exit_code_tested() -> None:
+    classes = {cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, errors.HarnessError)}
+    assert classes <= {type(error) for error in EXIT_CODES}
+
+
+@pytest.mark.parametrize(("error", "code"), EXIT_CODES.items(), ids=lambda value: type(value).__name__)
+def test_an_error_is_a_message_and_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: errors.HarnessError, code: int
+) -> None:
+    monkeypatch.setattr(status, "run", raising(error))
+    assert main(["status"]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"error: {error.what}" in err
+    assert "Traceback" not in err
+
+
+def test_a_message_is_printed_as_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = errors.ConfigError("[red] is not [/bold]", where="a[0]", expected="[x]", mend="write \\[y]")
+    monkeypatch.setattr(status, "run", raising(error))
+    assert main(["status"]) == 2
+    err = capsys.readouterr().err
+    for part in ("[red] is not [/bold]", "where: a[0]", "expected: [x]", "mend: write"):
+        assert part in err
+
+
+def test_control_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(status, "run", raising(KeyboardInterrupt()))
+    assert main(["status"]) == 130
+    assert "finished runs are as they were" in capsys.readouterr().err
+
+
+def test_a_schedulers_sigterm_is_control_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(argv: list[str]) -> int:
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pause()
+        return 0
+
+    monkeypatch.setattr(status, "run", run)
+    assert main(["status"]) == 130
+
+
+def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "run", raising(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        main(["status"])
+
+
+def test_an_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run_harnes"]) == 2
+    err = capsys.readouterr().err
+    assert "unknown verb 'run_harnes'" in err
+    assert "did you mean 'run_harness'?" in err
+
+
+@pytest.mark.parametrize("argv", [[], ["-h"], ["--help"], ["help"]])
+def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    for verb, meaning in VERBS.items():
+        assert verb in out
+        assert meaning in out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert f"python -m harness {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_an_option_that_a_verb_does_not_have(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--no-such-option"])
+    assert ended.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_is_a_module_that_runs(verb: str) -> None:
+    module = importlib.import_module(f"harness.cli.{verb}")
+    assert callable(module.run)
+    assert module.__doc__
+
+
+def test_the_program_itself() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "no_such_verb"], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: unknown verb 'no_such_verb'")

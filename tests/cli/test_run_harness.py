@@ -1,0 +1,115 @@
+"""``run_harness`` up to where legs start; the legs themselves are tested end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cli import run_harness
+from harness.errors import ConfigError, MissingError, UnknownName
+from harness.ledger import RunId, RunRecord
+from harness.ledger.record import Verdict
+from harness.runs.plan import PlannedLeg
+from tests.harness_process import ScriptedProject
+from tests.ledger.made_records import finished
+
+
+class Runner:
+    """Stands for ``run_legs``: keeps what it was asked, and returns a finished record a leg."""
+
+    def __init__(self, *, valid: bool) -> None:
+        self.valid = valid
+        self.legs: list[PlannedLeg] = []
+        self.given: dict[str, Any] = {}
+
+    def __call__(self, legs: Sequence[PlannedLeg], **given: Any) -> list[RunRecord]:
+        self.legs, self.given = list(legs), given
+        verdict = Verdict(valid=self.valid, loadgen="VALID", findings=[])
+        return [finished(run_id(leg), verdict=verdict) for leg in legs]
+
+
+def run_id(leg: PlannedLeg) -> RunId:
+    return RunId(system=leg.system, benchmark=leg.benchmark, scenario=leg.scenario, leg=leg.leg, attempt=1)
+
+
+@pytest.fixture
+def _in_project(scripted_project: ScriptedProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(scripted_project.folder)
+    monkeypatch.delenv("HARNESS_DATA_DIR", raising=False)
+
+
+pytestmark = pytest.mark.usefixtures("_in_project")
+
+
+@pytest.mark.parametrize(("valid", "code"), [(True, 0), (False, 1)])
+def test_the_exit_code_is_the_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], valid: bool, code: int
+) -> None:
+    runner = Runner(valid=valid)
+    monkeypatch.setattr(run_harness, "run_legs", runner)
+    assert run_harness.run(["--test_run"]) == code
+    assert len(runner.legs) == 4
+    out = capsys.readouterr().out
+    assert ("VALID" if valid else "INVALID") in out.split()
+    assert "not verified by MLCommons" in out
+
+
+def test_options_choose_the_legs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    runner = Runner(valid=True)
+    monkeypatch.setattr(run_harness, "run_legs", runner)
+    argv = [
+        "--systems=SCRIPTED",
+        "--benchmarks= gpt-oss-120b ,",
+        "--scenarios=Server,Offline",
+        "--test_mode=AccuracyOnly",
+        f"--data_dir={tmp_path}/data",
+        "--results_dir=kept",
+    ]
+    run_harness.run(argv)
+    assert [(leg.scenario, leg.leg) for leg in runner.legs] == [("Offline", "accuracy"), ("Server", "accuracy")]
+    assert not any(leg.test_run for leg in runner.legs)
+    assert runner.given["data_dir"] == tmp_path / "data"
+    assert runner.given["store"].root == Path.cwd() / "kept"
+    assert runner.given["command"] == ["python", "-m", "harness", "run_harness", *argv]
+
+
+def test_the_data_folder_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner(valid=True)
+    monkeypatch.setattr(run_harness, "run_legs", runner)
+    run_harness.run([])
+    assert runner.given["data_dir"] == Path.cwd() / "build" / "data"
+    monkeypatch.setenv("HARNESS_DATA_DIR", "/somewhere")
+    run_harness.run([])
+    assert runner.given["data_dir"] == Path("/somewhere")
+
+
+@pytest.mark.parametrize(
+    ("option", "near"),
+    [
+        ("--systems=SCRIPT", "SCRIPTED"),
+        ("--benchmarks=gpt-oss", "gpt-oss-120b"),
+        ("--scenarios=Servers", "Server"),
+        ("--test_mode=Accuracy", "AccuracyOnly"),
+        ("--round=v6.2", "v6.1"),
+    ],
+)
+def test_a_name_that_is_not_known(option: str, near: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        run_harness.run([option])
+    assert caught.value.mend == f"did you mean {near!r}?"
+
+
+def test_a_folder_that_is_no_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="no systems/ folder"):
+        run_harness.run([])
+
+
+def test_a_data_set_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(MissingError) as caught:
+        run_harness.run([f"--data_dir={tmp_path}/none"])
+    assert caught.value.mend
+    assert not list(Path.cwd().glob("results/*/*/*/*/attempt_*"))
