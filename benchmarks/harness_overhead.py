@@ -136,6 +136,7 @@ def harness_run(folder: Path, engine: EngineProcess, rows: int) -> Run:
         mode="PerformanceOnly",
         audit="",
         engine_socket=str(engine.socket),
+        engine_log=str(engine.log),
         sampling=sampling(),
         min_answer_tokens=2,
         watchdog_s=300,

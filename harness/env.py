@@ -32,6 +32,9 @@ MLPERF_INFERENCE_DIR = Variable(
 MLPERF_EVALUATOR_PYTHON = Variable(
     "MLPERF_EVALUATOR_PYTHON", "the Python of the environment in which the clone's accuracy evaluators run"
 )
+MLPERF_EVALUATOR_TOKENIZER = Variable(
+    "MLPERF_EVALUATOR_TOKENIZER", "the folder of the tokenizer for those evaluators (default: they ask a hub for it)"
+)
 HARNESS_DATA_DIR = Variable("HARNESS_DATA_DIR", "where data sets lie (default: build/data)")
 HARNESS_CACHE_DIR = Variable("HARNESS_CACHE_DIR", "where made checkpoints and vocabularies lie (default: build/cache)")
 TIKTOKEN_ENCODINGS_BASE = Variable(
@@ -41,6 +44,7 @@ TIKTOKEN_ENCODINGS_BASE = Variable(
 ALL = (
     MLPERF_INFERENCE_DIR,
     MLPERF_EVALUATOR_PYTHON,
+    MLPERF_EVALUATOR_TOKENIZER,
     HARNESS_DATA_DIR,
     HARNESS_CACHE_DIR,
     TIKTOKEN_ENCODINGS_BASE,

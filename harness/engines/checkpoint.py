@@ -18,10 +18,13 @@ import tempfile
 from collections import Counter
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.engines.base import Checkpoint
 from harness.errors import ConfigError, MissingError
+
+if TYPE_CHECKING:
+    from transformers import GptOssForCausalLM
 
 STAND_IN = "STAND_IN.json"
 """The file that marks a checkpoint as a stand-in and says how it was made."""
@@ -31,6 +34,8 @@ _DATA_TYPES = {"F32": "fp32", "F16": "fp16", "BF16": "bf16", "F8_E4M3": "fp8", "
 
 # Of https://huggingface.co/openai/gpt-oss-120b: config.json and generation_config.json.
 _GPT_OSS_VOCABULARY = 201_088
+_SHARED_COORDINATE = 0.1  # five times the standard deviation of the others
+_AGAINST_THE_END = -10.0
 _GPT_OSS_IDS = {"bos_token_id": 199_998, "pad_token_id": 199_999, "eos_token_id": 200_002}
 
 
@@ -122,6 +127,7 @@ def make_tiny_gpt_oss(
         "what": "a stand-in of gpt-oss-120b: its architecture, far narrower, with random weights",
         "architecture": "GptOssForCausalLM",
         "seed": seed,
+        "end_token": "never sampled",
         "config": config,
         "versions": {"torch": _version("torch"), "transformers": _version("transformers")},
     }
@@ -143,7 +149,25 @@ def _save_gpt_oss(folder: Path, config: dict[str, int], seed: int) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = GptOssForCausalLM(GptOssConfig(**config))
+    _never_stop(model)
     model.to(torch.bfloat16).save_pretrained(folder)
+
+
+def _never_stop(model: GptOssForCausalLM) -> None:
+    """Keeps the end token from being sampled, so that every answer runs to its cap.
+
+    A random model samples each token about as often as any other: once in some ten thousand answers the end token would
+    come first or second, and an answer so short is a failed sample. The first coordinate of every embedding is made the
+    same, well above the others, and the end token's row of the head is set against it.
+    """
+    import torch
+
+    end = model.config.eos_token_id
+    if end is None or end >= model.config.vocab_size:
+        return
+    with torch.no_grad():
+        model.get_input_embeddings().weight[:, 0] = _SHARED_COORDINATE
+        model.get_output_embeddings().weight[end, 0] = _AGAINST_THE_END
 
 
 def _there_already(folder: Path, asked: dict[str, object]) -> bool:

@@ -123,7 +123,7 @@ def _mend(name: str, field: str, machine: Machine | None) -> str:
         return _edit(name, field)
     if machine is None or field == "framework":
         return "run a leg on the machine: what can be read off it is captured then"
-    return f"see `make system SYSTEM={name}` on the machine, mend what it names, and run the leg again"
+    return f"see `make system ARGS=--system={name}` on the machine, mend what it names, and run the leg again"
 
 
 def _edit(name: str, field: str) -> str:

@@ -160,6 +160,7 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, which:
         mode=leg.mode,
         audit="",
         engine_socket=str(group.engine.socket),
+        engine_log=str(group.engine.log.absolute()),
         sampling=sampling,
         min_answer_tokens=leg.rules.min_answer_tokens.value,
         watchdog_s=leg.config.watchdog_s,

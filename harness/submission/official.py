@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.env import MLPERF_EVALUATOR_PYTHON, MLPERF_INFERENCE_DIR
+from harness.env import MLPERF_EVALUATOR_PYTHON, MLPERF_EVALUATOR_TOKENIZER, MLPERF_INFERENCE_DIR
 from harness.errors import ConfigError, Refused
 from harness.ledger import hashes
 from harness.ledger.record import AccuracyEcho
@@ -36,10 +36,14 @@ _METRIC = re.compile(r"^'(\w+)': ([\d.]+)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """A clone of mlcommons/inference, and the Python of its evaluators (None: they cannot run)."""
+    """A clone of mlcommons/inference, and the Python of its evaluators (None: they cannot run).
+
+    ``tokenizer`` is the folder of theirs; None: they ask a hub.
+    """
 
     root: Path
     evaluator_python: Path | None
+    tokenizer: Path | None = None
 
     @classmethod
     def from_environment(cls) -> Clone | None:
@@ -54,7 +58,7 @@ class Clone:
                 expected=f"a folder with {TRUNCATE}",
                 mend=f"correct {MLPERF_INFERENCE_DIR.name}, or unset it",
             )
-        return cls(root, MLPERF_EVALUATOR_PYTHON.path())
+        return cls(root, MLPERF_EVALUATOR_PYTHON.path(), MLPERF_EVALUATOR_TOKENIZER.path())
 
     @property
     def commit(self) -> str:
@@ -119,6 +123,8 @@ def evaluate(clone: Clone, benchmark: str, log: Path, reference: Path, scratch: 
     if script is None or not (clone.root / script).is_file():
         raise EvaluatorFailed(f"the clone has no evaluator for {benchmark}")
     arguments = ["--mlperf-log", str(log.absolute()), "--reference-data", str(reference.absolute())]
+    if clone.tokenizer is not None:
+        arguments += ["--tokenizer", str(clone.tokenizer)]
     scratch.mkdir(parents=True, exist_ok=True)
     command = [str(clone.evaluator_python), str(clone.root / script), *arguments]
     output = _run(command, scratch, EVALUATOR_TIMEOUT_S)

@@ -128,7 +128,7 @@ def test_measurements_say_what_ran(pack_up):
         "retraining": "No",
         "starting_weights_filename": f"tiny (sha256 {'ab' * 32})",
         "weight_data_types": "bf16",
-        "weight_transformations": "none, the checkpoint's weights are computed with as they are",
+        "weight_transformations": "none but the cast to float32, in which the engine computes",
     }
 
 

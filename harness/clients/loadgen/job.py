@@ -36,6 +36,7 @@ class LegJob(_Strict):
     mode: str
     audit: str
     engine_socket: str
+    engine_log: str
     sampling: Sampling
     min_answer_tokens: int
     watchdog_s: Annotated[float, Field(gt=0)]

@@ -8,17 +8,20 @@ cost no object each; what is recorded is appended to arrays and put together aft
 
 from __future__ import annotations
 
+import ctypes
+import itertools
+import operator
 import threading
 import time
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import mlperf_loadgen as loadgen
 import numpy as np
 
-from harness.engines.base import Answers, Engine, Event, Failure, PromptTable, Requests, Tokens, Workload
+from harness.engines.base import Answers, Engine, Event, Failure, Int32Array, PromptTable, Requests, Tokens, Workload
 from harness.errors import RunBroke
 
 FAILED_MARKER = np.array([-1, -1], dtype=np.int32)
@@ -184,14 +187,18 @@ class LoadGenSut:
     def _add_first_tokens(self, event: Tokens, now: int, firsts: list[Any]) -> None:
         if not self._tell_first:
             return
-        address = event.tokens.__array_interface__["data"][0]
-        for i, (number, position) in enumerate(zip(event.numbers, event.positions, strict=True)):
+        address = _address(event.tokens)
+        for number, position in zip(event.numbers, event.positions, strict=True):
             if position == 0:
-                self._tell_first_token_unless_told(number, address + 4 * i, now, firsts)
+                self._tell_first_token_unless_told(number, address, now, firsts)
+            address += 4
 
     def _add_answers(
         self, event: Answers, now: int, firsts: list[Any], dones: list[Any], failures: list[Failure]
     ) -> None:
+        if len(event.numbers) == 1 and event.ends[0] >= self._min_tokens:
+            self._add_one_answer(event, now, firsts, dones)
+            return
         lengths = _lengths(event.ends)
         if min(lengths) < self._min_tokens:
             for i, length in enumerate(lengths):
@@ -204,16 +211,39 @@ class LoadGenSut:
         self._record_done(event, lengths, now)
         self._add_responses(event, lengths, now, firsts, dones)
 
+    def _add_one_answer(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
+        """As the rest does for many; a server's answers come alone, and each microsecond here is latency."""
+        number, length = event.numbers[0], event.ends[0]
+        address = _address(event.tokens)
+        if self._tell_first:
+            self._tell_first_token_unless_told(number, address, now, firsts)
+        if self._state[number] & _DONE:
+            raise _answered_twice(number)
+        self._state[number] |= _DONE
+        record = self.record
+        record.done_number.append(number)
+        record.done_tokens.append(length)
+        record.done_finish.append(event.finish[0])
+        record.engine_first_ns.append(event.first_ns[0])
+        record.engine_done_ns.append(event.done_ns[0])
+        record.done_ns.append(now)
+        dones.append(loadgen.QuerySampleResponse(self._query_ids[number], address, 4 * length, length))
+
     def _add_responses(self, event: Answers, lengths: list[int], now: int, firsts: list[Any], dones: list[Any]) -> None:
-        query_ids = self._query_ids
-        base = event.tokens.__array_interface__["data"][0]
-        addresses = [base + 4 * (end - length) for end, length in zip(event.ends, lengths, strict=True)]
+        base = _address(event.tokens)
+        ends, sizes = np.array(event.ends, np.int64) * 4, np.array(lengths, np.int64) * 4
+        addresses = (ends - sizes + base).tolist()
         if self._tell_first:
             for number, address in zip(event.numbers, addresses, strict=True):
                 self._tell_first_token_unless_told(number, address, now, firsts)
-        sizes = [4 * length for length in lengths]
         dones.extend(
-            map(loadgen.QuerySampleResponse, map(query_ids.__getitem__, event.numbers), addresses, sizes, lengths)
+            map(
+                loadgen.QuerySampleResponse,
+                map(self._query_ids.__getitem__, event.numbers),
+                addresses,
+                sizes.tolist(),
+                lengths,
+            )
         )
 
     def _tell_first_token_unless_told(self, number: int, address: int, now: int, firsts: list[Any]) -> None:
@@ -240,9 +270,10 @@ class LoadGenSut:
         """Marks samples as completed; completing one twice would be an error inside LoadGen."""
         state = self._state
         for number in numbers:
-            if state[number] & _DONE:
-                raise RunBroke(f"the engine answered request {number} twice")
-            state[number] |= _DONE
+            before = state[number]
+            if before & _DONE:
+                raise _answered_twice(number)
+            state[number] = before | _DONE
 
     def _record_done(self, event: Answers, lengths: list[int], now: int) -> None:
         record = self.record
@@ -255,14 +286,19 @@ class LoadGenSut:
 
 
 def _lengths(ends: Sequence[int]) -> list[int]:
-    if len(ends) == 1:
-        return [ends[0]]
-    previous = 0
-    lengths = []
-    for end in ends:
-        lengths.append(end - previous)
-        previous = end
-    return lengths
+    return list(map(operator.sub, ends, itertools.chain((0,), ends)))
+
+
+def _address(tokens: Int32Array) -> int:
+    """Where the tokens lie, for a third of what ``ndarray.ctypes`` or ``__array_interface__`` take to say it."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(cast("Any", tokens)))
+    except (TypeError, ValueError):  # read-only, or empty
+        return tokens.ctypes.data
+
+
+def _answered_twice(number: int) -> RunBroke:
+    return RunBroke(f"the engine answered request {number} twice")
 
 
 def _only(event: Answers, i: int) -> Answers:

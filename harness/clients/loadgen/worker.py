@@ -50,7 +50,7 @@ class Worker:
         self.dataset: Dataset = benchmarks.get(job.benchmark, rules.load(job.round)).dataset(
             Path(job.data_dir), job.which
         )
-        self.engine = RemoteEngine(Path(job.engine_socket))
+        self.engine = RemoteEngine(Path(job.engine_socket), log=Path(job.engine_log))
         self.loaded_rows = 0
         self._ended = threading.Event()
         self._error: BaseException | None = None
