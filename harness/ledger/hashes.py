@@ -1,10 +1,12 @@
-"""SHA-256 of the files that a run's record vouches for."""
+"""SHA-256 of what a run's record vouches for: the files it left, and the source that ran."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from pathlib import Path
 
+import harness
 from harness.ledger.store import ACCURACY_TXT, LOGS, SAMPLES, USER_CONF
 
 
@@ -12,6 +14,16 @@ def hash_files(folder: Path) -> dict[str, str]:
     """LoadGen's logs, samples.arrow, user.conf and accuracy.txt of a run, by path below its folder."""
     paths = [*sorted((folder / LOGS).glob("*")), folder / SAMPLES, folder / USER_CONF, folder / ACCURACY_TXT]
     return {path.relative_to(folder).as_posix(): sha256(path) for path in paths if path.is_file()}
+
+
+@functools.cache
+def source_sha256() -> str:
+    """SHA-256 over the package's Python and YAML files: names and contents, in order."""
+    root = Path(harness.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(p for p in root.rglob("*") if p.suffix in {".py", ".yaml"}):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def sha256(path: Path) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.metadata
 import platform
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import harness
 from harness.benchmarks.base import Which
 from harness.engines.base import EngineInfo
 from harness.ledger import Fingerprint
+from harness.ledger.hashes import source_sha256 as source_sha256
 from harness.ledger.record import Machine
 from harness.runs.plan import PlannedLeg
 
@@ -27,16 +26,6 @@ def versions() -> dict[str, str]:
     for package in (LOADGEN, "numpy"):
         found[package] = importlib.metadata.version(package)
     return found
-
-
-@functools.cache
-def source_sha256() -> str:
-    """SHA-256 over the package's Python and YAML files: names and contents, in order."""
-    root = Path(harness.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(p for p in root.rglob("*") if p.suffix in {".py", ".yaml"}):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
 
 
 def fingerprint(leg: PlannedLeg, engine: EngineInfo, datasets: Mapping[Which, str], machine: Machine) -> Fingerprint:

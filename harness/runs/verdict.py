@@ -12,8 +12,7 @@ import numpy as np
 from harness.benchmarks.base import Answer, Benchmark, Dataset
 from harness.benchmarks.base import SubsetScore as BenchmarkSubset
 from harness.clients.loadgen import user_conf
-from harness.clients.loadgen.job import Outcome
-from harness.clients.loadgen.sut import FAILED_MARKER
+from harness.clients.loadgen.job import FAILED_MARKER, Outcome
 from harness.gate.findings import Finding, Severity
 from harness.gate.ledger_rules import COMPARISON, COUNT, MISREAD
 from harness.gate.metric import result_metric

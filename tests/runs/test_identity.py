@@ -8,8 +8,9 @@ import harness
 from harness.benchmarks.base import Which
 from harness.engines.base import Checkpoint, EngineInfo
 from harness.ledger import Fingerprint
+from harness.ledger.hashes import source_sha256
 from harness.ledger.record import Machine
-from harness.runs.identity import fingerprint, source_sha256, versions
+from harness.runs.identity import fingerprint, versions
 from harness.runs.plan import PlannedLeg
 from tests.runs.made_legs import engine_info, leg
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from harness.benchmarks.base import Answer, Dataset, Score, SubsetScore
-from harness.clients.loadgen.job import Outcome
-from harness.clients.loadgen.sut import FAILED_MARKER
+from harness.clients.loadgen.job import FAILED_MARKER, Outcome
 from harness.engines.base import PromptTable
 from harness.ledger import ResultsStore, RunRecord, State, read_record, write_record
 from harness.ledger.record import Counts, FailedSample

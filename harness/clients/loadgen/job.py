@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.engines.base import Sampling, TokenEvents, Workload
@@ -12,6 +13,9 @@ from harness.ledger.record import Counts, FailedSample
 JOB = "job.json"
 OUTCOME = "outcome.json"
 WORKER_LOG = "worker.log"
+
+FAILED_MARKER = np.array([-1, -1], dtype=np.int32)
+"""What a failed sample is completed with: no token has this id, so the accuracy log shows it for what it is."""
 
 
 class _Strict(BaseModel):

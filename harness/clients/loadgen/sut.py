@@ -19,13 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import mlperf_loadgen as loadgen
-import numpy as np
 
+from harness.clients.loadgen.job import FAILED_MARKER
 from harness.engines.base import Answers, Engine, Event, Failure, Int32Array, PromptTable, Requests, Tokens, Workload
 from harness.errors import RunBroke
-
-FAILED_MARKER = np.array([-1, -1], dtype=np.int32)
-"""What a failed sample is completed with: no token has this id, so the accuracy log shows it for what it is."""
 
 _BATCH = 1024  # completions per LoadGen call; larger calls hold the interpreter lock for longer and gain nothing
 _JOIN_S = 10.0

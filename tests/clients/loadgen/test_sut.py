@@ -11,7 +11,8 @@ import pytest
 
 from harness.clients.loadgen import sut as sut_module
 from harness.clients.loadgen.columns import by_sample
-from harness.clients.loadgen.sut import FAILED_MARKER, LoadGenSut
+from harness.clients.loadgen.job import FAILED_MARKER
+from harness.clients.loadgen.sut import LoadGenSut
 from harness.engines.base import Failure, PromptTable, Sampling, TokenEvents, Workload
 from harness.errors import EngineDied, RunBroke
 from harness.ledger.samples import NONE, SampleState
