@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import mlperf_loadgen as loadgen
+import numpy as np
 
 from harness.clients.loadgen.job import FAILED_MARKER
 from harness.engines.base import Answers, Engine, Event, Failure, Int32Array, PromptTable, Requests, Tokens, Workload
