@@ -59,9 +59,12 @@ class Fingerprint(_Strict):
 
     def differs_from(self, other: Fingerprint) -> list[str]:
         """The keys whose values differ, or that only one of the two has, sorted."""
-        absent = object()
-        keys = self.keys.keys() | other.keys.keys()
-        return sorted(key for key in keys if self.keys.get(key, absent) != other.keys.get(key, absent))
+        mine, theirs = self._texts(), other._texts()
+        return sorted(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key))
+
+    def _texts(self) -> dict[str, str]:
+        """Each value as the digest has it: to Python, False equals 0 and 1 equals 1.0."""
+        return {key: json.dumps(value, sort_keys=True) for key, value in self.keys.items()}
 
 
 class Machine(_Strict):

@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -63,6 +63,8 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_its_keys(keys: dict[str, 
     assert Fingerprint.of(keys).differs_from(Fingerprint.of(dict(shuffled))) == []
 
 
+@example({"a": False}, {"a": 0})
+@example({"a": 1}, {"a": 1.0})
 @given(*[st.dictionaries(st.sampled_from("abcd"), JSON, max_size=4)] * 2)
 def test_fingerprints_differ_exactly_where_their_digests_do(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
     one, other = Fingerprint.of(mine), Fingerprint.of(theirs)
