@@ -39,7 +39,7 @@ FLOORS = {
     "report": 7,
     "cli": 8,
 }
-FRIENDS = {("submission", "runs")}  # a package says whether the source it carries is the source that ran
+FRIENDS: set[tuple[str, str]] = set()
 
 # Libraries that a laptop need not have, and the modules whose trade they are.
 HEAVY = {

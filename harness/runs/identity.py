@@ -12,7 +12,7 @@ import harness
 from harness.benchmarks.base import Which
 from harness.engines.base import EngineInfo
 from harness.ledger import Fingerprint
-from harness.ledger.hashes import source_sha256 as source_sha256
+from harness.ledger.hashes import source_sha256
 from harness.ledger.record import Machine
 from harness.runs.plan import PlannedLeg
 

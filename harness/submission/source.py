@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import harness
 from harness.config.files import Project
-from harness.runs.identity import source_sha256
+from harness.ledger.hashes import source_sha256
 from harness.submission.tree import SubmitterTree
 
 SOURCE_KEY = "harness_source"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -28,7 +29,8 @@ NEVER_WARM = {"kind": "scripted", "answer_tokens": 8, "service": {"ttft_ms": 600
 
 
 def engine(**changes: Any) -> dict[str, Any]:
-    return {"engine": {"kind": "scripted", "answer_tokens": 8, "service": {"ttft_ms": 2, "per_token_ms": 0.5}} | changes}
+    plain = {"kind": "scripted", "answer_tokens": 8, "service": {"ttft_ms": 2, "per_token_ms": 0.5}}
+    return {"engine": plain | changes}
 
 
 def records(project: ScriptedProject) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def test_samples_have_every_time_in_order(scripted_project: ScriptedProject, sta
     assert (columns["answer_tokens"] == 8).all()
     assert (columns["prompt_tokens"] >= 32).all()
     order = ("issued_ns", "engine_first_token_ns", "first_token_ns", "done_ns")
-    for earlier, later in zip(order, order[1:], strict=False):
+    for earlier, later in itertools.pairwise(order):
         assert (columns[earlier] <= columns[later]).all(), (earlier, later)
     assert (columns["engine_done_ns"] <= columns["done_ns"]).all()
 
@@ -178,7 +180,7 @@ def test_interrupted_in_the_warm_up_leaves_no_attempt(scripted_project: Scripted
     ended = end_of(process)
     assert ended.code == 130, ended.err
     assert "Traceback" not in ended.err
-    assert not living(below)
+    wait_until(lambda: not living(below), "the engine's end", 10)
     assert records(scripted_project) == {}
 
 
