@@ -24,7 +24,10 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 
 class TokenEvents(enum.Enum):
-    """Which tokens are told as they come: none (Offline), each answer's first (Server), or all."""
+    """Which tokens are told as they come: none (Offline), each answer's first (Server), or all.
+
+    The first token of an answer that comes whole at once need not be told apart from it.
+    """
 
     NONE = "none"
     FIRST = "first"
@@ -143,7 +146,10 @@ class Tokens:
 
 @dataclass(slots=True)
 class Answers:
-    """n whole answers. Answer i is ``tokens[ends[i - 1] : ends[i]]`` (from 0 for the first), int32."""
+    """n whole answers. Answer i is ``tokens[ends[i - 1] : ends[i]]`` (from 0 for the first), int32.
+
+    ``address`` is where the tokens lie in memory, for engines that know it: asking an array costs as much as the rest.
+    """
 
     numbers: Sequence[int]
     tokens: Int32Array
@@ -151,6 +157,7 @@ class Answers:
     first_ns: Sequence[int]
     done_ns: Sequence[int]
     finish: Sequence[int]
+    address: int = 0
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -35,7 +35,6 @@ from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSetting
 EXIT_SCRIPTED_DEATH: Final = 86
 UNBOUNDED_SLOTS: Final = 1 << 20
 NEVER_NS: Final = 1 << 62
-ONE_ZERO: Final = (0,)
 STOP, LENGTH = (int(Finish.STOP),), (int(Finish.LENGTH),)
 
 
@@ -214,24 +213,24 @@ class ScriptedCore:
         )
 
     def _answer(self, requests: Requests, events: list[Event]) -> None:
-        """Tokens and answers of requests that take no time."""
+        """Tokens and answers of requests that take no time; first tokens alone would say nothing more."""
         course = self._course_of(requests.workload)
         now = self._clock()
-        numbers, n = requests.numbers, len(requests.rows)
+        numbers, rows, n = requests.numbers, requests.rows, len(requests.rows)
         if n == 1:
-            answer = course.script.one(requests.rows[0], course.cap)
+            answer = course.script.one(rows[0], course.cap)
             length = len(answer)
-            if course.told == 1 and length:
-                events.append(Tokens(numbers, ONE_ZERO, answer[:1], now))
-            elif course.told:
-                events.extend(Tokens(numbers, (at,), answer[at : at + 1], now) for at in range(length))
+            if course.told > 1:
+                events.extend(Tokens(numbers, (i,), answer[i : i + 1], now) for i in range(length))
             finish = LENGTH if length >= course.cap else STOP
-            events.append(Answers(numbers, answer, (length,), (now,), (now,), finish))
+            once = (now,)
+            events.append(Answers(numbers, answer, (length,), once, once, finish, course.script.address(rows[0])))
         elif n:
-            batch = course.script.many(requests.rows, course.cap)
-            for at in range(min(course.told, batch.longest)):
-                which, tokens = batch.at(at, numbers)
-                events.append(Tokens(which, (at,) * len(which), tokens, now))
+            batch = course.script.many(rows, course.cap)
+            if course.told > 1:
+                for at in range(batch.longest):
+                    which, tokens = batch.at(at, numbers)
+                    events.append(Tokens(which, (at,) * len(which), tokens, now))
             times = (now,) * n
             events.append(Answers(numbers, batch.tokens, batch.ends, times, times, batch.finish))
 

@@ -27,6 +27,9 @@ class Script(Protocol):
     def one(self, row: int, cap: int) -> Int32Array:
         """The first ``cap`` ids of the answer of one row; a view."""
 
+    def address(self, row: int) -> int:
+        """Where in memory the answer of one row lies."""
+
     def many(self, rows: Sequence[int], cap: int) -> Batch:
         """The same for n rows, in memory of their own."""
 
@@ -67,11 +70,16 @@ class CountingScript:
         self._vocab_size = vocab_size
         self._length = length
         self._counted: Int32Array = np.arange(vocab_size + length, dtype=np.int64).__mod__(vocab_size).astype(np.int32)
+        self._address: int = self._counted.ctypes.data
 
     def one(self, row: int, cap: int) -> Int32Array:
         """A view into one table: nothing is computed."""
         first = row % self._vocab_size
         return self._counted[first : first + (self._length if self._length < cap else cap)]
+
+    def address(self, row: int) -> int:
+        """By arithmetic."""
+        return self._address + 4 * (row % self._vocab_size)
 
     def many(self, rows: Sequence[int], cap: int) -> Batch:
         """n equal lengths, so one gather from the table."""
@@ -93,6 +101,7 @@ class RecordedScript:
     def __init__(self, tokens: Int32Array, ends: Int64Array) -> None:
         self.rows = len(ends)
         self._tokens = tokens
+        self._address: int = tokens.ctypes.data
         self._ends = ends
         self._starts = np.concatenate((np.zeros(1, np.int64), ends[:-1])) if len(ends) else ends
 
@@ -100,6 +109,10 @@ class RecordedScript:
         """A view into the file's array."""
         start = int(self._starts[row])
         return self._tokens[start : min(int(self._ends[row]), start + cap)]
+
+    def address(self, row: int) -> int:
+        """By arithmetic."""
+        return self._address + 4 * int(self._starts[row])
 
     def many(self, rows: Sequence[int], cap: int) -> Batch:
         """A ragged gather: the place of each id is its answer's start plus its position in the answer."""

@@ -25,9 +25,9 @@ import numpy as np
 
 from harness import benchmarks, rules
 from harness.benchmarks.base import Dataset
-from harness.clients.loadgen.columns import by_sample
 from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
-from harness.clients.loadgen.sut import LoadGenSut
+from harness.clients.loadgen.record import FrozenRecord
+from harness.clients.loadgen.sut import LoadGenSut, make_interpreter_quick
 from harness.engines.remote import RemoteEngine
 from harness.errors import EXIT_OK, EngineDied, HarnessError, Interrupted, RunBroke
 from harness.ledger.record import Counts, FailedSample
@@ -37,7 +37,6 @@ from harness.ledger.store import LOGS, SAMPLES, USER_CONF, write_atomically
 _KEPT_FAILURES = 100
 _TICK_S = 0.05
 _PROGRESS_S = 1.0
-_SWITCH_INTERVAL_S = 5e-4  # hands the interpreter lock over ten times sooner than the default
 
 
 class Worker:
@@ -73,8 +72,9 @@ class Worker:
         self.sut.close()
         if self._error is not None:
             traceback.print_exception(self._error, file=sys.stderr)
-        outcome = self._outcome()
-        self._write(outcome)
+        record = self.sut.record.frozen()
+        outcome = self._outcome(record)
+        self._write(record, outcome)
         return outcome
 
     # -- the test ---------------------------------------------------------------------------------------------------
@@ -139,20 +139,20 @@ class Worker:
 
     # -- what is kept -----------------------------------------------------------------------------------------------
 
-    def _outcome(self) -> Outcome:
-        record = self.sut.record
-        issued = self.sut.issued
-        answered = len(record.done_number)
+    def _outcome(self, record: FrozenRecord) -> Outcome:
+        issued, answered = len(record.issued), len(record.dones)
+        kept = record.failures[:_KEPT_FAILURES]
+        rows = record.rows([failure.number for failure in kept])
         failures = [
-            FailedSample(index=record.rows[f.number], kind=f.kind, message=f.message)
-            for f in record.failures[:_KEPT_FAILURES]
+            FailedSample(index=row, kind=failure.kind, message=failure.message)
+            for row, failure in zip(rows, kept, strict=True)
         ]
         counts = Counts(
             issued=issued,
             answered=answered,
             failed=len(record.failures),
             outstanding=issued - answered - len(record.failures),
-            output_tokens=sum(record.done_tokens),
+            output_tokens=record.output_tokens,
         )
         return Outcome(
             counts=counts,
@@ -163,8 +163,8 @@ class Worker:
             loaded_rows=self.loaded_rows,
         )
 
-    def _write(self, outcome: Outcome) -> None:
-        columns = by_sample(self.sut.record, self.dataset.prompts)
+    def _write(self, record: FrozenRecord, outcome: Outcome) -> None:
+        columns = record.by_sample(self.dataset.prompts)
         only_replica = np.zeros(outcome.counts.issued, dtype=np.int16)
         write_samples(self.folder / SAMPLES, columns, only_replica, list(self.engine.info().replicas))
         write_atomically(self.folder / OUTCOME, outcome.model_dump_json(indent=1) + "\n")
@@ -185,7 +185,7 @@ def _progress_stream() -> TextIO:
 
 def main(argv: list[str]) -> int:
     """Runs the job in the file that ``argv`` names."""
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    make_interpreter_quick()
     job = LegJob.model_validate_json(Path(argv[0]).read_bytes())
     try:
         return Worker(job, _progress_stream()).run().exit_code

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from harness.clients.loadgen import sut as sut_module
-from harness.clients.loadgen.columns import by_sample
 from harness.clients.loadgen.job import FAILED_MARKER
 from harness.clients.loadgen.sut import LoadGenSut
 from harness.engines.base import Failure, PromptTable, Sampling, TokenEvents, Workload
@@ -22,7 +21,7 @@ from tests.harness_process import wait_until
 SAMPLING = Sampling(temperature=0.0, top_p=1.0, top_k=0, max_new_tokens=8, stop_token_ids=(1,), seed=0)
 PROMPTS = PromptTable.from_lists([[1] * (row + 1) for row in range(4000)])
 MARKER = tuple(FAILED_MARKER.tolist())
-FIRST_ID = 1000
+FIRST_ID = 0
 
 
 @dataclass
@@ -282,7 +281,7 @@ def test_columns_by_sample(server: Bench) -> None:
     server.engine.say(first_tokens({2: 1}))
     server.engine.say(answers({3: [1, 2, 3]}, at_ns=500), Failure(0, "fault", ""))
     server.wait(2)
-    columns = by_sample(server.sut.record, PROMPTS)
+    columns = server.sut.record.frozen().by_sample(PROMPTS)
     after = time.monotonic_ns()
     assert columns["index"].tolist() == [10, 20, 30, 40]
     assert columns["prompt_tokens"].tolist() == [11, 21, 31, 41]
@@ -302,5 +301,5 @@ def test_columns_by_sample(server: Bench) -> None:
 
 
 def test_columns_of_a_run_in_which_nothing_was_asked(server: Bench) -> None:
-    columns = by_sample(server.sut.record, PROMPTS)
+    columns = server.sut.record.frozen().by_sample(PROMPTS)
     assert {len(column) for column in columns.values()} == {0}
