@@ -7,7 +7,7 @@ from harness.gate.findings import Severity, rule
 _HERE = "harness: the official checker does not look"
 _CHECKER = "checker/performance_check"
 _RERUN = "run the leg again"
-_SETTINGS = "leave the round's settings as they are: remove the key from user.conf and run the leg again"
+_SETTINGS = "leave the round's settings as they are: remove the key from the system's file and run the leg again"
 
 LOG = rule(
     "LG-LOG",
@@ -72,7 +72,7 @@ DURATION_SETTING = rule(
     "LG-DURATION-SETTING",
     Severity.REJECT,
     "min_duration of the round or longer",
-    mend="remove min_duration from user.conf",
+    mend="remove min_duration_ms from systems/<system>/<benchmark>.yaml and run the leg again without --test_run",
     source=_CHECKER,
 )
 CLOCK = rule(
@@ -110,7 +110,7 @@ MIN_QUERIES = rule(
     "LG-MIN-QUERIES",
     Severity.REJECT,
     "samples a query of Offline not below min_query_count",
-    mend="set <model>.Offline.min_query_count in user.conf to the data set's length",
+    mend="run the leg again without --test_run: user.conf then asks for the data set's length",
     source="checker/performance_check (closed)",
 )
 TOKEN_LATENCIES = rule("LG-TOKEN-LATENCIES", Severity.REJECT, "use_token_latencies on", mend=_SETTINGS, source=_CHECKER)
@@ -124,7 +124,7 @@ LIMIT_SETTING = rule(
     "LG-LIMIT-SETTING",
     Severity.REJECT,
     "early stopping judged by the round's latency limits",
-    mend="take the settings of the scenario's own LoadGen model name, and no latency key in user.conf",
+    mend="take the settings of the scenario's own LoadGen model name, and no latency key of your own",
     source="loadgen/mlperf.conf",
 )
 EARLY_STOPPING = rule(

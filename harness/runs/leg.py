@@ -24,6 +24,7 @@ from harness.machine.capture import capture
 from harness.runs.identity import fingerprint, versions
 from harness.runs.leg_settings import (
     LegSettings,
+    asked_rows,
     check_lengths,
     deviations,
     loadgen_settings,
@@ -63,7 +64,8 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     """
     dataset = _dataset(leg, group)
     check_lengths(leg, dataset.max_prompt_tokens, group.engine.info)
-    _check_disk(group.store.root, dataset.rows * output_cap(leg) if leg.leg == "accuracy" else 0)
+    logged_tokens = asked_rows(leg, dataset.rows) * output_cap(leg) if leg.leg == "accuracy" else 0
+    _check_disk(group.store.root, logged_tokens)
     sampling = group.benchmark.sampling(dataset.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
     warmup = _warm_up(leg, group, sampling)
     folder, record, settings = _begin(leg, group, dataset, warmup)
@@ -74,7 +76,9 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
         _raise_if_broken(outcome, folder)
         record = conclude(leg, folder, record, outcome, settings.rows, dataset, group.benchmark)
     except BaseException as error:
-        write_record(folder, _ended(record, folder, error))
+        ended = _ended(record, folder, error)
+        write_record(folder, ended)
+        group.observer(LegFinished(leg.name, ended.state.value, ended.note or ""))
         raise
     write_record(folder, record)
     verdict = "VALID" if record.verdict and record.verdict.valid else "INVALID"

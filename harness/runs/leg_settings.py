@@ -19,21 +19,25 @@ class LegSettings:
     rows: int
 
 
+def asked_rows(leg: PlannedLeg, dataset_rows: int) -> int:
+    """How many rows of the data set a leg asks: all but in a short run, which takes the first."""
+    if not leg.test_run:
+        return dataset_rows
+    short = leg.config.test_run
+    return min(dataset_rows, short.performance_samples if leg.leg == "performance" else short.accuracy_samples)
+
+
 def loadgen_settings(leg: PlannedLeg, rate: Rate, dataset_rows: int) -> LegSettings:
     """The user.conf of a leg. The round's own values are LoadGen's and are not repeated, but for those it lacks."""
     rules = leg.scenario_rules
     scenario = rules.loadgen_scenario.value
     chosen = leg.config.scenarios[leg.scenario]
+    rows = asked_rows(leg, dataset_rows)
     values: dict[str, float] = {"target_qps": rate.target_qps}
-    rows = dataset_rows
-    least = rules.min_query_count.value if rules.min_query_count else None
-    if chosen.min_query_count is not None:
-        least = max(least or 0, chosen.min_query_count)
+    least = chosen.min_query_count or (rules.min_query_count.value if rules.min_query_count else None)
     if leg.test_run:
-        short = leg.config.test_run
-        rows = min(rows, short.performance_samples if leg.leg == "performance" else short.accuracy_samples)
-        least = short.server_queries if scenario == "Server" else rows
-        values["min_duration"] = short.min_duration_ms
+        least = leg.config.test_run.server_queries if scenario == "Server" else rows
+        values["min_duration"] = leg.config.test_run.min_duration_ms
         values[f"{leg.leg}_sample_count_override"] = rows
     elif chosen.min_duration_ms is not None:
         values["min_duration"] = chosen.min_duration_ms

@@ -113,10 +113,18 @@ def _known(kind: str, named: Sequence[str], known: Collection[str]) -> list[str]
 def _check(pack: RulePack, system: str, benchmark: str, scenario: str, config: BenchmarkFile) -> None:
     pack.benchmark(benchmark).scenario(scenario)
     chosen = config.scenarios[scenario]
+    where = f"systems/{system}/{benchmark}.yaml"
+    fewest = pack.benchmark(benchmark).scenario(scenario).min_query_count
+    if chosen.min_query_count is not None and fewest is not None and chosen.min_query_count < fewest.value:
+        raise ConfigError(
+            f"min_query_count of {scenario} is {chosen.min_query_count}, the round demands {fewest.value}",
+            where=where,
+            mend="remove it; --test_run makes a short run that is marked as one",
+        )
     least = pack.min_duration_ms.value
     if chosen.min_duration_ms is not None and chosen.min_duration_ms < least:
         raise ConfigError(
             f"min_duration_ms of {scenario} is {chosen.min_duration_ms}, the round demands {least}",
-            where=f"systems/{system}/{benchmark}.yaml",
+            where=where,
             mend="remove it; --test_run makes a short run that is marked as one",
         )

@@ -107,6 +107,13 @@ def test_the_rounds_duration_cannot_be_shortened(project: Project) -> None:
     assert "--test_run" in (caught.value.mend or "")
 
 
+def test_the_rounds_sample_count_cannot_be_lowered(project: Project) -> None:
+    least = PACK.benchmark("gpt-oss-120b").datasets["performance"].value
+    add_system(project, "CRATE", {"Offline": {"target_qps": 1, "min_query_count": least - 1}})
+    with pytest.raises(ConfigError, match=f"is {least - 1}, the round demands {least}"):
+        plan(project, Selection(systems=["CRATE"]), PACK)
+
+
 def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no systems/ folder"):
         plan(Project(tmp_path), Selection(), PACK)
