@@ -30,17 +30,15 @@ class InProcessEngine:
     def poll(self, timeout_s: float) -> list[Event]:
         """Steps the core until it tells something, ``wake`` is called or ``timeout_s`` is over."""
         core = self._core
+        woken = self._receive(timeout_s)
+        events = core.step()
+        if events or woken:
+            return events
         deadline = time.monotonic() + timeout_s
-        left = max(0.0, timeout_s)
-        while True:
-            wait_s = core.wait_s()
-            woken = self._receive(left if wait_s is None else min(left, wait_s))
-            events = core.step() if core.wait_s() == 0 else []
-            if events or woken:
-                return events
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return events
+        while not (events or woken) and (left := deadline - time.monotonic()) > 0:
+            woken = self._receive(left)
+            events = core.step()
+        return events
 
     def close(self) -> None:
         """Forgets what is outstanding. For when nobody polls any more."""
@@ -49,11 +47,16 @@ class InProcessEngine:
         self._core.cancel()
 
     def _receive(self, timeout_s: float) -> bool:
-        """Hands all that was submitted to the core, waiting for the first; True where ``wake`` was called."""
+        """Hands all that was submitted to the core, waiting for the first while the core has nothing to do; True where
+        ``wake`` was called.
+        """
         inbox = self._inbox
+        wait_s = self._core.wait_s()
+        if wait_s is not None and wait_s < timeout_s:
+            timeout_s = wait_s
         woken = False
         try:
-            requests = inbox.get(timeout=timeout_s) if timeout_s else inbox.get_nowait()
+            requests = inbox.get(timeout=timeout_s) if timeout_s > 0 else inbox.get_nowait()
             while True:
                 if requests is None:
                     woken = True

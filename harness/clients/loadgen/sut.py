@@ -15,19 +15,29 @@ import gc
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import mlperf_loadgen as loadgen
 import numpy as np
 
 from harness.clients.loadgen.job import FAILED_MARKER
-from harness.clients.loadgen.record import Record, extend
-from harness.engines.base import Answers, Engine, Event, Failure, Int32Array, PromptTable, Requests, Tokens, Workload
+from harness.clients.loadgen.record import Record
+from harness.engines.base import (
+    Answers,
+    Engine,
+    Event,
+    Failure,
+    Int32Array,
+    Int64Array,
+    PromptTable,
+    Requests,
+    Tokens,
+    Workload,
+)
 from harness.errors import RunBroke
 
 _BATCH = 1024  # completions per LoadGen call; larger calls hold the interpreter lock for longer and gain nothing
-_FEW = 16  # up to so many answers, a loop is faster than columns
 _JOIN_S = 10.0
 _SWITCH_INTERVAL_S = 5e-4
 _MARKER_ADDRESS: int = FAILED_MARKER.ctypes.data
@@ -50,11 +60,12 @@ class LoadGenSut:
         token_latencies: bool,
         on_broken: Callable[[BaseException], None],
     ) -> None:
-        self.record = Record()
+        self.record = Record(tells_first_tokens=token_latencies)
         # Bound once: a look-up less each time.
-        self._note_issued = self.record.issued.extend
-        self._note_first = self.record.firsts.extend
-        self._note_done = self.record.dones.extend
+        self._note_issued = self.record.issued.append
+        self._note_firsts = self.record.firsts.append
+        self._note_dones = self.record.dones.append
+        self._submit = engine.submit
         self._engine = engine
         self._prompts = prompts
         self._workload = workload
@@ -80,14 +91,11 @@ class LoadGenSut:
             if not self._pending:
                 self._last_progress_ns = now  # nothing was outstanding: the engine was not slow, it was idle
             # All is noted before the engine can answer: the completion thread looks samples up by their ids.
-            if len(query_ids) == 1:
-                self._pending[query_ids[0]] = False
-                self._note_issued((query_ids[0], rows[0], now))
-            else:
-                self._pending.update(dict.fromkeys(query_ids, False))
-                extend(self.record.issued, query_ids, rows, now)
+            for query_id in query_ids:
+                self._pending[query_id] = False
+            self._note_issued((query_ids, rows, now))
             self._issued += len(query_ids)
-            self._engine.submit(Requests(self._workload, query_ids, rows, self._prompts, rows))
+            self._submit(Requests(self._workload, query_ids, rows, self._prompts, rows))
         except Exception as error:  # noqa: BLE001 - an exception that reaches LoadGen leaves it broken and silent
             self._on_broken(error)
 
@@ -159,64 +167,63 @@ class LoadGenSut:
         if not self._tell_first:
             return
         address = _address(event.tokens)
+        told = []
         for number, position in zip(event.numbers, event.positions, strict=True):
             if position == 0 and not self._pending.get(number, True):
                 self._pending[number] = True
-                self._add_first(number, address, now, firsts)
+                firsts.append(loadgen.QuerySampleResponse(number, address, 4, 1))
+                told.append(number)
             address += 4
-
-    def _add_first(self, number: int, address: int, now: int, firsts: list[Any]) -> None:
-        firsts.append(loadgen.QuerySampleResponse(number, address, 4, 1))
-        self._note_first((number, now))
+        self._note_firsts((told, now))
 
     def _add_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
-        if len(event.numbers) > _FEW and not self._tell_first:
-            self._tell_many_answers(event, now, firsts, dones)
+        numbers = event.numbers
+        if len(numbers) > 1 or event.ends[0] < self._min_tokens:
+            self._add_several_answers(event, now, firsts, dones)
             return
-        address, begin = event.address or _address(event.tokens), 0
-        finish, first_ns, done_ns = event.finish, event.first_ns, event.done_ns
-        for i, number in enumerate(event.numbers):
-            end = event.ends[i]
-            length = end - begin
-            if length < self._min_tokens:
-                self._add_failure(_too_short(number, length, self._min_tokens), now, firsts, dones)
-            else:
-                # LoadGen wants a first token for every answer; an engine may tell a whole answer at once.
-                if not self._claim(number) and self._tell_first:
-                    self._add_first(number, address, now, firsts)
-                self._note_done((number, now, length, finish[i], first_ns[i], done_ns[i]))
-                dones.append(loadgen.QuerySampleResponse(number, address, 4 * length, length))
-            address += 4 * length
-            begin = end
+        number, length = numbers[0], event.ends[0]
+        address = event.address or _address(event.tokens)
+        # LoadGen wants a first token for every answer; an engine may tell a whole answer at once.
+        if not self._claim(number) and self._tell_first:
+            firsts.append(loadgen.QuerySampleResponse(number, address, 4, 1))
+        dones.append(loadgen.QuerySampleResponse(number, address, 4 * length, length))
+        self._note_dones((numbers, event.ends, event.finish, event.first_ns, event.done_ns, now))
 
-    def _tell_many_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
-        """The same in columns, where no first tokens are told. Completes in batches as it goes: responses that are
-        made and dropped in the processor's cache cost half of those that all live at once.
-        """
+    def _add_several_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
+        """The same one by one where first tokens are told or one is too short, in columns where not."""
         ends = np.array(event.ends, np.int64)
-        lengths = np.diff(ends, prepend=0)
-        numbers, finish, first_ns, done_ns = (
-            np.asarray(column, np.int64) for column in (event.numbers, event.finish, event.first_ns, event.done_ns)
-        )
-        long_enough = lengths >= self._min_tokens
-        for i in np.flatnonzero(~long_enough).tolist():
-            failure = _too_short(event.numbers[i], int(lengths[i]), self._min_tokens)
-            self._add_failure(failure, now, firsts, dones)
-        columns = np.stack((numbers, lengths, finish, first_ns, done_ns, ends - lengths))[:, long_enough]
+        lengths = ends - np.concatenate((ends[:1] * 0, ends[:-1]))
+        if not self._tell_first and int(lengths.min()) >= self._min_tokens:
+            self._tell_many_answers(event, ends, lengths, now)
+            return
+        for i, length in enumerate(lengths.tolist()):
+            if length < self._min_tokens:
+                self._add_failure(_too_short(event.numbers[i], length, self._min_tokens), now, firsts, dones)
+            else:
+                self._add_answers(_only(event, i, length), now, firsts, dones)
+
+    def _tell_many_answers(self, event: Answers, ends: Int64Array, lengths: Int64Array, now: int) -> None:
+        """Completes in batches as it goes: responses that are made and dropped in the processor's cache cost half of
+        those that all live at once.
+        """
+        tokens = lengths.tolist()
+        self._note_dones((event.numbers, tokens, event.finish, event.first_ns, event.done_ns, now))
         base = event.address or _address(event.tokens)
-        for at in range(0, columns.shape[1], _BATCH):
-            numbers, lengths, finish, first_ns, done_ns, begins = columns[:, at : at + _BATCH]
-            ids = numbers.tolist()
-            self._claim_all(ids)
-            extend(self.record.dones, numbers, now, lengths, finish, first_ns, done_ns)
-            places = (base + 4 * begins).tolist(), (4 * lengths).tolist(), lengths.tolist()
-            loadgen.QuerySamplesComplete(list(map(loadgen.QuerySampleResponse, ids, *places)))
-            self._completed += len(ids)
+        addresses = base + 4 * (ends - lengths)
+        sizes = 4 * lengths
+        for at in range(0, len(tokens), _BATCH):
+            batch = slice(at, at + _BATCH)
+            numbers = event.numbers[batch]
+            self._claim_all(numbers)
+            columns = numbers, addresses[batch].tolist(), sizes[batch].tolist(), tokens[batch]
+            loadgen.QuerySamplesComplete(list(map(loadgen.QuerySampleResponse, *columns)))
+            self._completed += len(numbers)
 
     def _add_failure(self, failure: Failure, now: int, firsts: list[Any], dones: list[Any]) -> None:
         number = failure.number
         if not self._claim(number) and self._tell_first:
-            self._add_first(number, _MARKER_ADDRESS, now, firsts)
+            firsts.append(loadgen.QuerySampleResponse(number, _MARKER_ADDRESS, 4, 1))
+            self._note_firsts(((number,), now))
         dones.append(loadgen.QuerySampleResponse(number, _MARKER_ADDRESS, FAILED_MARKER.nbytes, len(FAILED_MARKER)))
         self.record.failures.append(failure)
 
@@ -229,7 +236,7 @@ class LoadGenSut:
         except KeyError:
             raise _not_outstanding(number) from None
 
-    def _claim_all(self, numbers: list[int]) -> None:
+    def _claim_all(self, numbers: Sequence[int]) -> None:
         try:
             collections.deque(map(self._pending.pop, numbers), maxlen=0)  # the quickest loop there is
         except KeyError as error:
@@ -251,6 +258,19 @@ def _address(tokens: Int32Array) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(cast("Any", tokens)))
     except (TypeError, ValueError):  # read-only, or empty
         return tokens.ctypes.data
+
+
+def _only(event: Answers, i: int, length: int) -> Answers:
+    """Answer i of a batch, as a batch of one; its tokens are a view of the batch's."""
+    end = event.ends[i]
+    return Answers(
+        numbers=(event.numbers[i],),
+        tokens=event.tokens[end - length : end],
+        ends=(length,),
+        first_ns=(event.first_ns[i],),
+        done_ns=(event.done_ns[i],),
+        finish=(event.finish[i],),
+    )
 
 
 def _not_outstanding(number: int) -> RunBroke:

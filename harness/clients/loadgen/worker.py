@@ -140,9 +140,9 @@ class Worker:
     # -- what is kept -----------------------------------------------------------------------------------------------
 
     def _outcome(self, record: FrozenRecord) -> Outcome:
-        issued, answered = len(record.issued), len(record.dones)
+        issued, answered = len(record.ids), len(record.done_ids)
         kept = record.failures[:_KEPT_FAILURES]
-        rows = record.rows([failure.number for failure in kept])
+        rows = record.rows_of([failure.number for failure in kept])
         failures = [
             FailedSample(index=row, kind=failure.kind, message=failure.message)
             for row, failure in zip(rows, kept, strict=True)
@@ -152,7 +152,7 @@ class Worker:
             answered=answered,
             failed=len(record.failures),
             outstanding=issued - answered - len(record.failures),
-            output_tokens=record.output_tokens,
+            output_tokens=int(record.tokens.sum()),
         )
         return Outcome(
             counts=counts,
