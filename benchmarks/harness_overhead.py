@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from machine import QUIET_CORES, busy_s, cpu_of
 
 from harness import benchmarks, env, rules
 from harness.clients.loadgen import user_conf
@@ -36,8 +37,6 @@ from harness.logs import DetailLog
 BENCHMARK = "gpt-oss-120b"
 GOAL = 0.97
 CAP = 32
-QUIET_CORES = 0.35
-"""What other processes may use of the machine, in cores, before a run says more about them than about us."""
 
 
 @dataclass(frozen=True)
@@ -158,18 +157,6 @@ def sampling() -> Sampling:
     """The benchmark's sampling with a short output cap."""
     benchmark = benchmarks.get(BENCHMARK, rules.load(rules.LATEST))
     return benchmark.sampling("performance", seed=0, max_new_tokens=CAP)
-
-
-def cpu_of(pid: int) -> float:
-    """CPU seconds of a process."""
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
-
-
-def busy_s() -> float:
-    """CPU seconds that the whole machine has worked."""
-    times = psutil.cpu_times()
-    return times.user + times.system + times.nice
 
 
 if __name__ == "__main__":

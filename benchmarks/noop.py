@@ -24,14 +24,13 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+from machine import QUIET_CORES, busy_s
 
 ROWS = 6_396
 PROMPT_TOKENS = 144
 ANSWER = np.array([1, 2], np.int32)
 BATCH = 1_024
 TRIES = 3
-QUIET_CORES = 0.35
-"""What other processes may use of the machine, in cores, before a run says more about them than about us."""
 ENGINES = ("inline", "in process", "engine process")
 
 
@@ -231,12 +230,6 @@ def read_run(log: Path, samples: int, wall_s: float, cpu_s: float, others: float
     rate = found.get("result_samples_per_second") or found["result_completed_samples_per_sec"]
     p50, p99 = (found.get(f"result_{p}_percentile_latency_ns", 0) / 1e3 for p in ("50.00", "99.00"))
     return Run(samples, wall_s, cpu_s, p50, p99, rate, others)
-
-
-def busy_s() -> float:
-    """CPU seconds that all processes of the machine have used."""
-    times = psutil.cpu_times()
-    return sum(times) - times.idle - times.iowait - times.guest - times.guest_nice
 
 
 @dataclass

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
+from machine import QUIET_CORES, busy_s
 
 from harness import env
 from harness.engines.base import Answers, Failure, PromptTable, Requests, Sampling, TokenEvents, Workload
@@ -35,8 +36,6 @@ REQUESTS = 128
 SLOTS = 32
 STEPS = 12
 """How many steps of all slots are timed at a stretch for the sampler's share: few, and often, against drift."""
-QUIET_CORES = 0.35
-"""What other processes may use of the machine, in cores, before a run says more about them than about us."""
 
 Prompts = list[list[int]]
 
@@ -256,12 +255,6 @@ def timed(work: Callable[[], int]) -> Run:
     tokens = work()
     cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
     return Run(tokens, wall_s, cpu_s, max(0.0, busy_s() - machine - cpu_s) / wall_s)
-
-
-def busy_s() -> float:
-    """Seconds that all cores of the machine have worked, since it started."""
-    times = psutil.cpu_times()
-    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
 
 
 def speedup(turns: dict[str, list[Run]]) -> float:
