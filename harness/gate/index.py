@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import yaml
+
 MAX_TEXT_BYTES = 16 << 20
 """Far above any description, table or README; a file beyond it is not read as text."""
 
@@ -123,6 +125,13 @@ class TreeIndex:
         if not isinstance(data, dict):
             raise Unreadable(f"a JSON {type(data).__name__}, not an object")
         return data
+
+    def read_yaml(self, path: PurePosixPath) -> Any:  # noqa: ANN401 - whatever it holds
+        """A YAML file's content; Unreadable where it does not parse."""
+        try:
+            return yaml.safe_load(self.read_text(path))
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            raise Unreadable(f"not YAML: {error}") from None
 
     def sha256(self, path: PurePosixPath) -> str:
         """The hash of a file's content, in hexadecimal; Unreadable where it cannot be read."""

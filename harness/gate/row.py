@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from harness.gate import run_rules
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.accuracy_text import AccuracyText, check_accuracy_text, check_shortened_log, is_shortened
-from harness.gate.findings import Finding, Verdict, verdict
+from harness.gate.findings import Finding, Severity, Verdict, verdict
 from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.metric import ResultMetric, result_metric
 from harness.gate.run import check_run, unreadable
@@ -39,6 +39,9 @@ FILES = (
 """What every row must have, none of it empty."""
 
 _AUDIT_VERDICT = "TEST PASS"
+_AUDIT_FILES = {"TEST07": "verify_accuracy.txt", "TEST09": "verify_output_len.txt"}
+_POWER = "power"
+"""The folder beside the run by which the official checker takes a result for one with power measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,10 @@ def _files(index: TreeIndex, place: RowPlace) -> Iterator[Finding]:
             yield R.FILE_EMPTY.broken(path, "an empty file")
     for run in index.folders(place.folder / RUN.parent):
         if run != RUN.name:
-            yield R.EXTRA_RUN.broken(place.folder / RUN.parent / run, f"a folder {run} beside {RUN.name}")
+            severity = Severity.REJECT if run == _POWER else None
+            yield R.EXTRA_RUN.broken(
+                place.folder / RUN.parent / run, f"a folder {run} beside {RUN.name}", severity=severity
+            )
 
 
 def _measurements(index: TreeIndex, place: RowPlace, pack: RulePack) -> Iterator[Finding]:
@@ -130,6 +136,8 @@ def _audits(index: TreeIndex, place: RowPlace, rules: BenchmarkRules) -> Iterato
         verdicts = [n for n in index.children(folder) if n.kind == "file" and n.path.match("verify_*.txt")]
         if not verdicts:
             yield R.AUDIT.broken(folder, f"no verdict of {audit}", source=rules.audits.source)
+        elif index.file(folder / _AUDIT_FILES[audit]) is None:
+            yield R.AUDIT.broken(folder, f"no {_AUDIT_FILES[audit]}", source=rules.audits.source)
         for node in verdicts:
             try:
                 lines = index.read_text(node.path).splitlines()

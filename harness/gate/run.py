@@ -50,6 +50,8 @@ def _log(facts: RunFacts) -> Iterator[Finding]:
     version = detail.loadgen_version
     if version is None or version.rpartition(" @ ")[2] in ("", "NA") or " @ " not in version:
         yield R.VERSION.broken(facts.at("loadgen_version"), f"LoadGen {version}")
+    for record in detail.contradictions:
+        yield R.CONTRADICTION.broken(f"{facts.path}:{record.line}", f"{record}, and another value before it")
     if detail.error_count:
         place = f"{facts.path}:{detail.errors[0].line}"
         yield R.ERRORS.broken(place, f"error records: {detail.error_count}, the first: {detail.errors[0]}")
@@ -192,6 +194,9 @@ def _settings(facts: RunFacts) -> Iterator[Finding]:
 
 
 def _min_queries(facts: RunFacts) -> Iterator[Finding]:
+    queries = facts.detail.integer("effective_min_query_count")
+    if queries is None or queries < 1:
+        yield R.MIN_QUERIES.broken(facts.at("effective_min_query_count"), f"min_query_count {queries}", "at least 1")
     least = facts.expectation.min_query_count
     if least is None or facts.detail.scenario != "Offline":
         return
@@ -234,6 +239,16 @@ def _latencies(facts: RunFacts) -> Iterator[Finding]:
             )
 
 
+def _target_latency(facts: RunFacts) -> Iterator[Finding]:
+    limit, key = facts.scenario_rules.target_latency_at_most_ms, "effective_target_latency_ns"
+    if limit is None:
+        return
+    setting = facts.detail.number(key)
+    if setting is None or not setting <= limit.value * _NS_PER_MS:
+        expected = f"at most {limit.value * _NS_PER_MS:.0f} ns"
+        yield R.LIMIT_SETTING.broken(facts.at(key), f"{key} {setting} ns", expected, source=limit.source)
+
+
 def _metric(facts: RunFacts) -> Iterator[Finding]:
     try:
         result_metric(facts.detail, facts.scenario_rules)
@@ -264,7 +279,7 @@ def _coverage(facts: RunFacts) -> Iterator[Finding]:
 _CHECKS: dict[str, tuple[Check, ...]] = {
     PERFORMANCE: (
         _log, _identity, _library, _counts, _summary, _validity, _duration,
-        _seeds, _settings, _min_queries, _latencies, _metric,
+        _seeds, _settings, _min_queries, _latencies, _target_latency, _metric,
     ),
     ACCURACY: (_log, _identity, _library, _counts, _summary, _coverage),
 }  # fmt: skip

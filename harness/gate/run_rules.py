@@ -23,6 +23,13 @@ STRAY_LINES = rule(
     mend="find out what else writes to the log; never edit it",
     source=_HERE,
 )
+CONTRADICTION = rule(
+    "LG-CONTRADICTION",
+    Severity.REJECT,
+    "one value for each key of the detail log",
+    mend="take the file as LoadGen wrote it; a log of two runs in one file is none",
+    source="checker/loadgen_parser (believes the first)",
+)
 VERSION = rule(
     "LG-VERSION",
     Severity.NOTE,

@@ -13,6 +13,8 @@ from harness.rules import RulePack
 
 WHOLE_NUMBERS = ("number_of_nodes", "accelerators_per_node", "host_processors_per_node")
 """The fields that the official programs turn into whole numbers."""
+NOTES = ("hw_notes", "sw_notes")
+"""The fields that they put together to one text."""
 
 
 def check_system(
@@ -40,7 +42,7 @@ def _fields(system: Mapping[str, Any], path: PurePosixPath, pack: RulePack) -> I
         elif not system[field] and field not in may_be_empty:
             source = pack.system_fields.may_be_empty.source
             yield R.SYSTEM_EMPTY.broken(path, f"{field} is {system[field]!r}", source=source)
-        elif isinstance(system[field], list | dict):
+        elif isinstance(system[field], list | dict) or (field in NOTES and not isinstance(system[field], str | None)):
             yield R.SYSTEM_VALUE.broken(path, f"{field} is a {type(system[field]).__name__}")
         elif isinstance(system[field], str) and '"' in system[field]:
             yield R.SYSTEM_QUOTE.broken(path, f"{field} has a double quote")

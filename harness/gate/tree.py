@@ -22,6 +22,8 @@ from harness.gate.system_description import categories_of, check_system
 from harness.rules import RulePack
 
 MAPPING = "model_mapping.json"
+POWER_FILE = "_power.yaml"
+"""What follows the system's name in the name of its power description."""
 
 _LINE = re.compile(r":\d+$")
 
@@ -133,6 +135,7 @@ def _system(
         found = list(check_system(described, path, folder.parts[0], folder.name, pack))
     except Unreadable as error:
         found = [R.SYSTEM.broken(path, str(error))]
+    found += _power_file(index, folder / "systems" / f"{system}{POWER_FILE}")
     rows: list[RowReport] = []
     for name in index.folders(folder / "results" / system):
         place = folder / "results" / system / name
@@ -145,6 +148,16 @@ def _system(
         rows += some_rows
         found += some_findings
     return rows, found
+
+
+def _power_file(index: TreeIndex, path: PurePosixPath) -> Iterator[Finding]:
+    """The official checker reads it where it is, and breaks on one that it cannot read."""
+    if path not in index.nodes:
+        return
+    try:
+        index.read_yaml(path)
+    except Unreadable as error:
+        yield R.POWER_FILE.broken(path, str(error))
 
 
 def _category(

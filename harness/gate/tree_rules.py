@@ -157,6 +157,13 @@ SYSTEM_SUBMITTER = rule(
 SYSTEM_NUMBER = rule(
     "SYS-NUMBER", _REJECT, "a whole number", mend="write digits alone", source="checker/results (exporter)"
 )
+POWER_FILE = rule(
+    "SYS-POWER",
+    _REJECT,
+    "a system's power description that can be read, or none",
+    mend="correct the YAML, or remove the file: it is for results with power measured",
+    source="checker/loader",
+)
 SYSTEM_VALUE = rule(
     "SYS-VALUE", _REJECT, "a text or a number", mend="write one text", source="checker/results (exporter)"
 )

@@ -22,6 +22,8 @@ KEPT = 100
 """Error and warning records kept; all are counted. A broken run writes one a sample."""
 
 _LOADED_SET = "loaded_qsl_set"
+_MESSAGE = "generic_message"
+"""The key of free text, of which a log may have any number."""
 _POWER_FORMAT = "%m-%d-%Y %H:%M:%S.%f"
 
 
@@ -45,7 +47,8 @@ class DetailLog:
 
     ``errors`` and ``warnings`` are the first :data:`KEPT` of ``error_count`` and ``warning_count``. ``loaded_samples``
     is the length of all ``loaded_qsl_set`` records together, ``loaded_distinct`` how many indices differ.
-    ``stray_lines`` counts lines that bear no marker.
+    ``stray_lines`` counts lines that bear no marker. ``contradictions`` are the records that give a key another value
+    than an earlier one did; LoadGen writes none but its messages, and readers differ in which they believe.
     """
 
     path: Path
@@ -55,6 +58,7 @@ class DetailLog:
     warnings: tuple[Record, ...]
     error_count: int
     warning_count: int
+    contradictions: tuple[Record, ...]
     loaded_samples: int
     loaded_distinct: int
     stray_lines: int
@@ -188,33 +192,47 @@ class _Reader:
         self.lines: dict[str, int] = {}
         self.kept: dict[str, list[Record]] = {"errors": [], "warnings": []}
         self.counts = {"errors": 0, "warnings": 0}
+        self.contradictions: list[Record] = []
         self.loaded = 0
         self.distinct: set[int] = set()
         self.strays = 0
         self.seen = 0
 
     def take(self, number: int, raw: bytes) -> None:
-        marked = raw.startswith(MARKER.encode())
+        # The official reader takes the whole file for UTF-8, and a lone carriage return for the end of a line.
+        if b"\r" in raw:
+            raise LogError("a line with a carriage return in it", self.path, number)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise LogError(f"not UTF-8 text: {error.reason}", self.path, number) from None
+        marked = text.startswith(MARKER)
         if number == 1 and not marked:
             raise LogError("not a detail log of LoadGen's", self.path, 1, expected=f"a first line that begins {MARKER}")
         if marked:
-            self._take_record(number, raw[len(MARKER) :])
-        elif raw.strip():
+            self._take_record(number, text[len(MARKER) :])
+        elif text.strip():
             self.strays += 1
 
-    def _take_record(self, number: int, raw: bytes) -> None:
-        record = self._parse(number, raw)
+    def _take_record(self, number: int, text: str) -> None:
+        record = self._parse(number, text)
         self.seen += 1
         if record.key == _LOADED_SET:
             self._take_loaded(record)
         else:
-            self.values[record.key] = record.value
-            self.lines[record.key] = number
+            self._take_value(record)
         for kind, counts in (("errors", record.is_error), ("warnings", record.is_warning)):
             if counts:
                 self.counts[kind] += 1
                 if len(self.kept[kind]) < KEPT:
                     self.kept[kind].append(record)
+
+    def _take_value(self, record: Record) -> None:
+        known = record.key in self.values and record.key != _MESSAGE and not (record.is_error or record.is_warning)
+        if known and self.values[record.key] != record.value and len(self.contradictions) < KEPT:
+            self.contradictions.append(record)
+        self.values[record.key] = record.value
+        self.lines[record.key] = record.line
 
     def _take_loaded(self, record: Record) -> None:
         indices = record.value
@@ -223,20 +241,22 @@ class _Reader:
         self.loaded += len(indices)
         self.distinct.update(indices)
 
-    def _parse(self, number: int, raw: bytes) -> Record:
+    def _parse(self, number: int, text: str) -> Record:
         try:
-            data = json.loads(raw)
+            data = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise LogError(f"a record that is not JSON: {error}", self.path, number) from None
-        metadata = data.get("metadata", {}) if isinstance(data, dict) else None
+        metadata = data.get("metadata") if isinstance(data, dict) else None
         if not isinstance(metadata, dict) or not isinstance(data.get("key"), str) or "value" not in data:
             raise LogError("a record without key, value or metadata", self.path, number)
+        if not all(isinstance(metadata.get(flag), bool) for flag in ("is_error", "is_warning")):
+            raise LogError("a record that does not tell whether it is an error or a warning", self.path, number)
         return Record(
             key=data["key"],
             value=data["value"],
             line=number,
-            is_error=metadata.get("is_error") is True,
-            is_warning=metadata.get("is_warning") is True,
+            is_error=metadata["is_error"],
+            is_warning=metadata["is_warning"],
         )
 
     def log(self) -> DetailLog:
@@ -250,6 +270,7 @@ class _Reader:
             warnings=tuple(self.kept["warnings"]),
             error_count=self.counts["errors"],
             warning_count=self.counts["warnings"],
+            contradictions=tuple(self.contradictions),
             loaded_samples=self.loaded,
             loaded_distinct=len(self.distinct),
             stray_lines=self.strays,

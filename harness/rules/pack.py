@@ -94,6 +94,8 @@ class ScenarioRules(_Strict):
     min_query_count: Ruled[int] | None = None
     ttft_p99_below_ms: Ruled[float] | None = None
     tpot_p99_below_ms: Ruled[float] | None = None
+    target_latency_at_most_ms: Ruled[float] | None = None
+    """What early stopping may be told to hold the whole answer's latency to."""
 
 
 class BenchmarkRules(_Strict):

@@ -73,6 +73,8 @@ BREACHES = [
     ("Server", "performance", {TTFT: ...}, "LG-TTFT"),
     ("Server", "performance", {TPOT: 80_000_000}, "LG-TPOT"),
     ("Server", "performance", {"requested_server_tpot_latency": 90_000_000}, "LG-LIMIT-SETTING"),
+    ("Server", "performance", {"effective_target_latency_ns": 60_000_000_001}, "LG-LIMIT-SETTING"),
+    ("Offline", "performance", {"effective_min_query_count": 0}, "LG-MIN-QUERIES"),
     ("Server", "performance", {"effective_performance_issue_unique": True}, "LG-AUDIT-SETTINGS"),
     ("Offline", "performance", {"effective_accuracy_log_sampling_target": 990}, "LG-AUDIT-SETTINGS"),
     ("Server", "performance", {"effective_max_duration_ms": 1000}, "LG-CUT-SHORT"),

@@ -81,6 +81,11 @@ def in_manifest(home: Path, change: Callable[[dict], None]) -> None:
     manifest(home).write_text(json.dumps(data))
 
 
+def append(path: Path, line: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+
+
 # Each breaks a tree in one place: division, the change, the rule, its severity.
 BREACHES: list[tuple[str, str, Callable[[Path], object], str, str]] = [
     ("link", "open", lambda h: (h / "README.md").symlink_to("/etc/hostname"), "TREE-LINK", "reject"),
@@ -112,6 +117,48 @@ BREACHES: list[tuple[str, str, Callable[[Path], object], str, str]] = [
         lambda h: write(h / "documentation" / "bandwidth.md", ""),
         "TREE-BANDWIDTH",
         "review",
+    ),
+    (
+        "two values of a key",
+        "open",
+        lambda h: append(
+            server(h) / "performance" / "run_1" / DETAIL,
+            b':::MLLOG {"key": "effective_schedule_rng_seed", "value": 1,'
+            b' "metadata": {"is_error": false, "is_warning": false}}',
+        ),
+        "LG-CONTRADICTION",
+        "reject",
+    ),
+    ("no UTF-8 in a log", "open", lambda h: append(server(h) / "accuracy" / DETAIL, b"\xff"), "LG-LOG", "reject"),
+    (
+        "power that is not measured",
+        "open",
+        lambda h: write(server(h) / "performance" / "power" / "x", "x"),
+        "TREE-EXTRA-RUN",
+        "reject",
+    ),
+    ("bad power file", "open", lambda h: write(h / "systems" / f"{SYSTEM}_power.yaml", "a: ["), "SYS-POWER", "reject"),
+    ("notes that are a number", "open", lambda h: change_json(box(h), sw_notes=5), "SYS-VALUE", "reject"),
+    (
+        "verdict of an audit by another name",
+        "closed",
+        lambda h: (server(h) / "TEST09" / "verify_output_len.txt").rename(server(h) / "TEST09" / "verify_accuracy.txt"),
+        "AUDIT-MISSING",
+        "reject",
+    ),
+    (
+        "blank behind the hash",
+        "closed",
+        lambda h: write(accuracy_text(h), accuracy_text(h).read_text().rstrip("\n") + " \n"),
+        "ACC-HASH",
+        "reject",
+    ),
+    (
+        "metric over two lines",
+        "closed",
+        lambda h: replace(accuracy_text(h), "'exact_match': ", "'exact_match':\n"),
+        "ACC-METRIC",
+        "reject",
     ),
     ("unused system", "open", lambda h: write(h / "systems" / "Other.json", "{}"), "TREE-UNUSED-SYSTEM", "review"),
     (

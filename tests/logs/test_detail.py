@@ -15,7 +15,8 @@ REAL = Path(__file__).parents[3] / "shared" / "data" / "real_v6.0" / "closed"
 
 
 def record(key: str, value: object, **metadata: bool) -> str:
-    return ":::MLLOG " + json.dumps({"key": key, "value": value, "time_ms": 0.1, "metadata": metadata}) + "\n"
+    said = {"is_error": False, "is_warning": False} | metadata
+    return ":::MLLOG " + json.dumps({"key": key, "value": value, "time_ms": 0.1, "metadata": said}) + "\n"
 
 
 def written(tmp_path: Path, text: str | bytes) -> Path:
@@ -71,6 +72,14 @@ def test_the_last_of_a_repeated_key_wins_and_loaded_sets_add_up(tmp_path):
     assert log.value("loaded_qsl_set") is None
 
 
+def test_a_key_with_two_values_is_told(tmp_path):
+    repeated = [record("generic_message", "x"), record("error_runtime", "x", is_error=True), record("a", 1)]
+    again = [record("generic_message", "y"), record("error_runtime", "y", is_error=True), record("a", 1)]
+    assert DetailLog.read(written(tmp_path, "".join(repeated + again))).contradictions == ()
+    log = DetailLog.read(written(tmp_path, "".join([*repeated, *again, record("a", 2)])))
+    assert [(r.key, r.value, r.line) for r in log.contradictions] == [("a", 2, 7)]
+
+
 def test_crlf_and_stray_lines_are_borne(tmp_path):
     log = DetailLog.read(written(tmp_path, (record("a", 1) + "hello\n\n" + record("b", 2)).replace("\n", "\r\n")))
     assert (log.value("a"), log.value("b"), log.stray_lines) == (1, 2, 1)
@@ -87,7 +96,12 @@ def test_crlf_and_stray_lines_are_borne(tmp_path):
         (record("a", 1) + ':::MLLOG {"key": "b", "value": 1, "metadata": 3}\n', "metadata", 2),
         (record("loaded_qsl_set", [1, "x"]), "not a list of row numbers", 1),
         (record("loaded_qsl_set", 7), "not a list of row numbers", 1),
-        (record("a", 1).encode() + b":::MLLOG \xff\xfe\n", "not JSON", 2),
+        (record("a", 1) + ':::MLLOG {"key": "b", "value": 1}\n', "metadata", 2),
+        (record("a", 1) + ':::MLLOG {"key": "b", "value": 1, "metadata": {}}\n', "an error or a warning", 2),
+        (record("a", 1) + record("b", 1, is_error=1), "an error or a warning", 2),
+        (record("a", 1).encode() + b":::MLLOG \xff\xfe\n", "not UTF-8", 2),
+        (record("a", 1).encode() + b"stray \xff\n", "not UTF-8", 2),
+        (record("a", 1).encode() + b":::MLLOG {\r}\n", "carriage return", 2),
         (record("a", 1) + ':::MLLOG {"key": "b", "value": ' + "9" * 5000 + "}\n", "not JSON", 2),
         (record("a", 1) + ":::MLLOG " + "[" * 100_000 + "\n", "not JSON", 2),
     ],
