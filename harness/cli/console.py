@@ -2,7 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+from io import TextIOWrapper
+from typing import Any
+
 from rich.console import Console
 
-OUT = Console(highlight=False, soft_wrap=True)
-ERR = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class UnbreakableConsole(Console):
+    """A console that falls silent where nobody reads any more: a closed terminal or pipe is no reason to end a run."""
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich for a pipe whose reader has gone."""
+        self.fall_silent()
+
+    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as rich has it
+        """Prints, or falls silent where that cannot be."""
+        try:
+            super().print(*objects, **options)
+        except OSError:  # EIO: the terminal is gone
+            self.fall_silent()
+
+    def fall_silent(self) -> None:
+        """Sends all that is printed from now on to nowhere, what the interpreter flushes at its end too."""
+        self.quiet = True
+        with contextlib.suppress(OSError, ValueError):
+            descriptor = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(descriptor, self.file.fileno())
+            os.close(descriptor)
+
+
+OUT = UnbreakableConsole(highlight=False, soft_wrap=True)
+ERR = UnbreakableConsole(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_what_can_be_printed() -> None:
+    """A letter that the terminal's encoding lacks is printed as a question mark: no reason to end either."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")

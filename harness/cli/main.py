@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import math
 import signal
 import sys
+import time
 from types import FrameType
 
 from rich.markup import escape
 
-from harness.cli.console import ERR, OUT
-from harness.errors import EXIT_OK, HarnessError, Interrupted, UnknownName
+from harness.cli.console import ERR, OUT, print_what_can_be_printed
+from harness.errors import EXIT_OK, HarnessError, Interrupted, MissingError, UnknownName
 
 VERBS = {
     "make_dataset": "make a stand-in data set in exactly the reference's files",
@@ -21,30 +24,75 @@ VERBS = {
     "check_submission": "check a tree: our gate, and the official checker where there is a clone",
 }
 
+_WINDING_DOWN_S = 30.0
+_MACHINE_SAYS_NO = {
+    errno.EACCES,
+    errno.EDQUOT,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ENOSPC,
+    errno.EPERM,
+    errno.EROFS,
+}
+"""What a disk, a limit or a permission does to any line of ours. Other OSErrors are faults of the harness."""
+
 
 def main(argv: list[str]) -> int:
     """Runs ``argv[0]`` with the rest of ``argv`` and returns the exit code."""
+    print_what_can_be_printed()
     if not argv or argv[0] in {"-h", "--help", "help"}:
         _help()
         return EXIT_OK
     verb, rest = argv[0], argv[1:]
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
+        _listen_to_signals()
         if verb not in VERBS:
             raise UnknownName("verb", verb, VERBS)
         code: int = importlib.import_module(f"harness.cli.{verb}").run(rest)
     except HarnessError as error:
-        ERR.print(f"[bold red]error:[/] {escape(str(error))}")
-        return error.exit_code
+        return _tell(error)
+    except OSError as error:
+        if error.errno not in _MACHINE_SAYS_NO:
+            raise
+        return _tell(MissingError(f"the machine says no: {error.strerror}", where=error.filename))
     except KeyboardInterrupt:
         ERR.print("[bold red]interrupted[/]; finished runs are as they were")
         return Interrupted.exit_code
     return code
 
 
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    """A scheduler's SIGTERM ends a verb as ^C does: what was measured is kept and marked."""
-    raise KeyboardInterrupt
+def _tell(error: HarnessError) -> int:
+    ERR.print(f"[bold red]error:[/] {escape(str(error))}")
+    return error.exit_code
+
+
+class _Stop:
+    """Raises KeyboardInterrupt for the first signal; one more would cut off the writing of what was measured.
+
+    That takes seconds. Whoever still waits after ``_WINDING_DOWN_S`` may ask again.
+    """
+
+    def __init__(self) -> None:
+        self._since = -math.inf
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self._since > _WINDING_DOWN_S:
+            self._since = now
+            raise KeyboardInterrupt
+
+
+def _listen_to_signals() -> None:
+    """A scheduler's SIGTERM and a closed terminal's SIGHUP end a verb as ^C does: what was measured is kept and marked.
+
+    What the starter wants ignored (nohup) stays ignored.
+    """
+    stop = _Stop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stop)
 
 
 def _help() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
 import os
 import signal
@@ -18,6 +20,7 @@ from harness.ledger.store import LedgerError
 from harness.logs.errors import LogError
 from tests.harness_process import ROOT
 
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 EXIT_CODES = {
     errors.HarnessError("what"): 4,
     errors.ConfigError("what"): 2,
@@ -36,9 +39,10 @@ EXIT_CODES = {
 
 @pytest.fixture(autouse=True)
 def _signals_as_they_were():
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in STOPS}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def raising(error: BaseException):
@@ -82,9 +86,10 @@ def test_control_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert "finished runs are as they were" in capsys.readouterr().err
 
 
-def test_a_schedulers_sigterm_is_control_c(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stop", STOPS)
+def test_a_signal_ends_a_verb_as_control_c_does(monkeypatch: pytest.MonkeyPatch, stop: signal.Signals) -> None:
     def run(argv: list[str]) -> int:
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), stop)
         signal.pause()
         return 0
 
@@ -92,10 +97,90 @@ def test_a_schedulers_sigterm_is_control_c(monkeypatch: pytest.MonkeyPatch) -> N
     assert main(["status"]) == 130
 
 
+def test_a_second_signal_does_not_cut_off_what_the_first_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = []
+
+    def run(argv: list[str]) -> int:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+            ended.append(True)
+        return 0
+
+    monkeypatch.setattr(status, "run", run)
+    assert main(["status"]) == 130
+    assert ended
+
+
+def test_a_signal_works_again_where_nothing_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("harness.cli.main.time.monotonic", lambda: now[0])
+
+    def run(argv: list[str]) -> int:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        now[0] += 31
+        signal.raise_signal(signal.SIGINT)
+        return 0
+
+    monkeypatch.setattr(status, "run", run)
+    assert main(["status"]) == 130
+
+
+def test_what_nohup_ignores_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(argv: list[str]) -> int:
+        signal.raise_signal(signal.SIGHUP)
+        return 0
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    monkeypatch.setattr(status, "run", run)
+    assert main(["status"]) == 0
+
+
 def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "run", raising(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         main(["status"])
+
+
+def test_a_fault_of_ours_is_no_verdict() -> None:
+    program = (
+        "import runpy, sys; from harness.cli import status; status.run = lambda argv: 1 / 0;"
+        "sys.argv = ['harness', 'status']; runpy.run_module('harness', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 4
+    assert "ZeroDivisionError" in done.stderr
+
+
+def test_what_the_machine_refuses_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(status, "run", raising(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/a/file")))
+    assert main(["status"]) == 3
+    err = capsys.readouterr().err
+    assert "No space left on device" in err
+    assert "where: /a/file" in err
+
+
+def test_a_missing_file_that_nobody_foresaw_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "run", raising(FileNotFoundError(errno.ENOENT, "no such file")))
+    with pytest.raises(FileNotFoundError):
+        main(["status"])
+
+
+def test_a_terminal_without_our_letters() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "help"],
+        capture_output=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert done.returncode == 0
+    assert b"run_harness" in done.stdout
 
 
 def test_an_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:
