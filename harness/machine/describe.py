@@ -119,7 +119,7 @@ def _not_applicable(name: str, fields: Mapping[str, Value | None], accelerators:
 def _mend(name: str, field: str, machine: Machine | None) -> str:
     if field == "submitter":
         return "edit submission.yaml: submitter"
-    if field in SystemFile.model_fields:
+    if field in SystemFile.model_fields and field != "framework":  # what computes is best said by itself
         return _edit(name, field)
     if machine is None or field == "framework":
         return "run a leg on the machine: what can be read off it is captured then"
