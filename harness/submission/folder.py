@@ -147,8 +147,7 @@ class SubmitterFolder:
         self._write(path, f"# {title}\n\n" + "\n".join(parts.values()), "templates in measurements/")
 
     def _add_run_file(self, path: PurePosixPath, run: StoredRun, name: str) -> None:
-        known = run.record.hashes.get(name)
-        self._tree.copy(path, run.folder / name, f"run {run.record.id} {name}", sha256=known)
+        self._tree.copy_of_run(path, run.folder / name, f"run {run.record.id} {name}", run.record.hashes.get(name))
 
     def _add_accuracy(self, folder: PurePosixPath, run: StoredRun) -> FiledLeg:
         self._tree.check(run.logs / ACCURACY, run.record.hashes.get(f"{LOGS}/{ACCURACY}"))
@@ -198,7 +197,8 @@ class SubmitterFolder:
 
     def _search(self) -> Iterator[SecretEntry]:
         for entry in self._tree.entries:
-            for hit in secrets.search(self._tree.root / entry.path, entry.path, self._context.names):
+            of_a_run = PurePosixPath(entry.path).parts[0] == layout.RESULTS
+            for hit in secrets.search(self._tree.root / entry.path, entry.path, self._context.names, paths=of_a_run):
                 yield SecretEntry(path=hit.path, line=hit.line, kind=hit.kind.value, masked=hit.masked)
 
     def _write(self, path: PurePosixPath, text: str, origin: str) -> None:

@@ -9,6 +9,7 @@ BANDWIDTH = PurePosixPath("documentation/bandwidth.md")
 DEMONSTRATION = PurePosixPath("DEMONSTRATION")
 DEMONSTRATION_SUBMITTER = "Demonstration"
 
+RESULTS = "results"
 PERFORMANCE = PurePosixPath("performance/run_1")
 ACCURACY = PurePosixPath("accuracy")
 
@@ -20,7 +21,7 @@ def system(name: str) -> PurePosixPath:
 
 def scenario(system_name: str, benchmark: str, scenario_name: str) -> PurePosixPath:
     """The folder of one result row. The checker tells scenarios by the exact spelling of this folder."""
-    return PurePosixPath("results") / system_name / benchmark / scenario_name
+    return PurePosixPath(RESULTS) / system_name / benchmark / scenario_name
 
 
 def source(benchmark: str, implementation: str) -> PurePosixPath:

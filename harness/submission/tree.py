@@ -30,6 +30,11 @@ class SubmitterTree:
         self._record(path, hashlib.sha256(content).hexdigest(), origin)
         self._made(path).write_bytes(content)
 
+    def copy_of_run(self, path: PurePosixPath, source: Path, origin: str, sha256: str | None) -> None:
+        """Copies a run's file, which must have the hash that its record has. Refused where it has another, or none."""
+        self._known(source, sha256)
+        self.copy(path, source, origin, sha256=sha256)
+
     def copy(self, path: PurePosixPath, source: Path, origin: str, *, sha256: str | None = None) -> None:
         """Copies one file byte for byte. ``sha256`` is what it must have; Refused where it has another."""
         if not source.is_file():
@@ -42,11 +47,17 @@ class SubmitterTree:
         self._record(path, found, origin)
 
     def check(self, source: Path, sha256: str | None) -> None:
-        """Refuses a file that is not copied whole but must be what a run wrote; None: nobody knows its hash."""
+        """Refuses a file that is not copied whole but must be what a run wrote, by the hash in its record."""
+        known = self._known(source, sha256)
+        if (found := hashes.sha256(source)) != known:
+            raise _changed(source, known, found)
+
+    def _known(self, source: Path, sha256: str | None) -> str:
         if not source.is_file():
             raise _gone(source)
-        if sha256 is not None and (found := hashes.sha256(source)) != sha256:
-            raise _changed(source, sha256, found)
+        if sha256 is None:
+            raise Refused("the run's record has no hash of a file", where=source, mend="run the leg again")
+        return sha256
 
     def _made(self, path: PurePosixPath) -> Path:
         target = self.root / path

@@ -12,10 +12,10 @@ from harness.submission.secrets import MAX_FINDINGS_PER_FILE, Kind, Names, searc
 NAMES = Names(host="gpu-node-17", user="zaphod")
 
 
-def kinds(tmp_path, text):
+def kinds(tmp_path, text, *, paths=True):
     path = tmp_path / "log.txt"
     path.write_text(text)
-    return [(secret.line, secret.kind) for secret in search(path, "log.txt", NAMES)]
+    return [(secret.line, secret.kind) for secret in search(path, "log.txt", NAMES, paths=paths)]
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,15 @@ def kinds(tmp_path, text):
         ("AKIA" + "ABCDEFGHIJ234567", Kind.KEY),
         ("ghp_" + "a" * 36, Kind.KEY),
         ("glpat-" + "a" * 20, Kind.KEY),
+        ("MY_hf_" + "abcDEF123456789012345", Kind.KEY),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.x", Kind.KEY),
+        ("https://arthur:dent@example.org/x", Kind.KEY),
+        ("/mnt/nfs/arthur/model", Kind.PATH),
+        ("--results_dir=/scratch/arthur", Kind.PATH),
+        ('"path": "/data/x.npy"', Kind.PATH),
+        ("2001:db8::7:1", Kind.ADDRESS),
+        ("fe80::1234:5678:1", Kind.ADDRESS),
+        ("02:42:ac:11:00:02", Kind.ADDRESS),
         ("-----BEGIN OPENSSH PRIVATE KEY", Kind.KEY),
         ("10.12.0.7", Kind.ADDRESS),
         ("http://192.168.0.1:8000/v1", Kind.ADDRESS),
@@ -50,14 +59,28 @@ def test_secrets_are_found(tmp_path, text, kind):
         "1.2.3.400",
         "1.2.3.4.5",
         "qsl_reported_total_count",
-        "/homework/x and src/home/x",
+        "homework/x and src/home/x",
+        '"value": {"/bindings/c_api.h": "e36b6fd1"}',
         "zaphods gpu-node-170",
         "task-sk-short",
+        "a::b and ::1 and x[::2] at 10:11:12 and 10:11:12:13",
+        "Tokens/s, run/of/it, ../up/there, https://example.org/a/b and / alone",
         '"data": "' + "0123456789ABCDEF" * 500 + '"',
     ],
 )
 def test_what_tells_nothing_is_not(tmp_path, text):
     assert kinds(tmp_path, f"{text}\n") == []
+
+
+def test_paths_of_source_code_tell_nothing(tmp_path):
+    assert kinds(tmp_path, "/dev/null/x and /homework/x\n", paths=False) == []
+
+
+def test_names_do_not_hide_a_key(tmp_path):
+    text = "gpu-node-17\n" * (2 * MAX_FINDINGS_PER_FILE) + "hf_" + "abcDEF123456789012345\n"
+    found = kinds(tmp_path, text)
+    assert len(found) == MAX_FINDINGS_PER_FILE + 1
+    assert found[-1] == (2 * MAX_FINDINGS_PER_FILE + 1, Kind.KEY)
 
 
 def test_secrets_are_masked(tmp_path):
