@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -107,8 +107,11 @@ def strangers_in(tree: Path) -> list[str]:
             continue
         for entry in manifest.files:
             file = path.parent / entry.path
+            if ".." in PurePosixPath(entry.path).parts or not file.is_relative_to(path.parent):
+                wrong.append(f"{entry.path}: not in the tree")
+                continue
             known.add(file.relative_to(tree).as_posix())
-            if not file.is_file():
+            if file.is_symlink() or not file.is_file():
                 wrong.append(f"{file.relative_to(tree)}: missing")
             elif hashes.sha256(file) != entry.sha256:
                 wrong.append(f"{file.relative_to(tree)}: changed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from harness.submission.rows import Row, select
 from harness.submission.secrets import Kind, Names
 from harness.submission.systems import SystemEntry, describe_systems
 from harness.submission.texts import Texts
+
+_SUBMITTER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._+&-]{0,62}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ def package(
     """
     if submission.round != pack.round:
         raise ConfigError(f"the entries are for {submission.round}, not {pack.round}", where=project.root)
+    _check_submitter(submission)
     placing.check_target(out)
     rows = select(store.runs(), submission, pack, demonstration=demonstration)
     systems = describe_systems(rows, project, submission, pack, demonstration=demonstration)
@@ -83,6 +87,18 @@ def package(
         notes=tuple(context.notes),
         previous=previous,
     )
+
+
+def _check_submitter(submission: SubmissionFile) -> None:
+    """ConfigError: a submitter that cannot be a folder's name everywhere. None is a field that lacks."""
+    name = submission.submitter
+    if name and not (_SUBMITTER.fullmatch(name) and name != layout.DEMONSTRATION_SUBMITTER):
+        raise ConfigError(
+            f"the submitter {name!r} cannot be the name of its folder",
+            where="submission.yaml: submitter",
+            expected="letters of ASCII, digits and . _ + & - or blanks, a letter or digit at both ends, at most 64;"
+            f" not {layout.DEMONSTRATION_SUBMITTER}",
+        )
 
 
 def _submitter(submission: SubmissionFile, demonstration: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ _SHOWN = 5
 
 def check_target(out: Path) -> None:
     """Refuses a target that holds anything but a tree of this program's, unchanged. An empty folder is free."""
+    if out.name in ("", ".."):  # it is renamed to its place, and these are places of other names
+        raise Refused("the target has no name of its own", where=out, mend="give a folder by its name with --out")
     if not out.exists() and not out.is_symlink():
         return
     if not out.is_dir() or out.is_symlink():
@@ -51,15 +54,13 @@ def workplace(out: Path) -> Iterator[Path]:
 def place(tree: Path, out: Path) -> Path | None:
     """Renames ``tree`` to ``out``. What was there becomes ``<out>.previous-<n>``, which is returned (else None)."""
     tree.chmod(0o755)  # temporary folders are for their owner alone
-    if out.is_dir() and any(out.iterdir()):
-        previous = _free_name(out)
-        out.rename(previous)
-    else:
-        previous = None
+    previous = _free_name(out) if out.is_dir() and any(out.iterdir()) else None
     try:
+        if previous is not None:
+            out.rename(previous)
         tree.rename(out)
     except BaseException:  # an interrupt between the two renames must not cost the tree that was there
-        if previous is not None:
+        if previous is not None and previous.exists() and not out.exists():
             previous.rename(out)
         raise
     return previous
@@ -73,8 +74,10 @@ def _free_name(out: Path) -> Path:
 
 
 def _cannot_write(out: Path, error: OSError) -> MissingError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    mend = "free space on this disk" if full else "make it a place to write to, or give another with --out"
     return MissingError(
         f"the tree could not be written: {error.strerror or error}",
-        where=error.filename or out,
-        mend="free space on this disk; the results are as they were",
+        where=error.filename2 or error.filename or out,  # of a copy the second is the one that is written
+        mend=f"{mend}; the results are as they were",
     )

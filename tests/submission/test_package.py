@@ -187,6 +187,27 @@ def test_legs_that_were_not_run_alike_show_what_differs(pack_up, store, loadgen_
     assert "scenario" not in caught.value.what.replace("versions.harness", "")
 
 
+def test_legs_differ_where_python_calls_them_equal(pack_up, store, loadgen_runs):
+    add_run(store, loadgen_runs, "Offline", "performance", fingerprint=Fingerprint.of({"eager": False}))
+    add_run(store, loadgen_runs, "Offline", "accuracy", fingerprint=Fingerprint.of({"eager": 0}))
+    with pytest.raises(Refused, match="eager: false and 0"):
+        pack_up()
+
+
+def test_a_digest_does_not_stand_for_other_keys(pack_up, store, loadgen_runs):
+    one = Fingerprint.of({"seed": 1})
+    add_run(store, loadgen_runs, "Offline", "performance", fingerprint=one)
+    add_run(
+        store,
+        loadgen_runs,
+        "Offline",
+        "accuracy",
+        fingerprint=one.model_copy(update={"keys": {"seed": 2}}).model_dump(),
+    )
+    with pytest.raises(Refused, match="seed: 1 and 2"):
+        pack_up()
+
+
 def test_legs_of_different_machines(pack_up, store, loadgen_runs):
     add_run(store, loadgen_runs, "Server", "accuracy", machine=machine("1" * 64, host_processor_core_count=4))
     with pytest.raises(Refused, match="different machines: host_processor_core_count: 2 and 4"):
@@ -211,6 +232,32 @@ def test_invalid_runs(pack_up, store, loadgen_runs):
     add_run(store, loadgen_runs, "Server", "performance", verdict=invalid())
     with pytest.raises(Refused, match="performance run INVALID"):
         pack_up()
+
+
+def test_a_verdict_that_its_findings_contradict(pack_up, store, loadgen_runs):
+    add_run(store, loadgen_runs, "Offline", "performance", verdict=invalid().model_copy(update={"valid": True}))
+    with pytest.raises(Refused, match="performance run INVALID"):
+        pack_up()
+
+
+def test_a_run_without_hashes(pack_up, store, loadgen_runs):
+    add_run(store, loadgen_runs, "Offline", "performance", hashes={})
+    with pytest.raises(Refused, match="has no hash of a file"):
+        pack_up()
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil", "a/b", ".", "..", "Ünï", "x\ny", " x", "x ", "-x", "a\0b", "Demonstration"]
+)
+def test_a_submitter_that_is_no_folder_of_its_own(pack_up, tmp_path, name):
+    before = files(tmp_path)
+    with pytest.raises(ConfigError, match="cannot be the name of its folder"):
+        pack_up(submission(name))
+    assert files(tmp_path) == before
+
+
+def test_a_submitter_with_blanks(pack_up):
+    assert (pack_up(submission("Ex Ample Inc")).out / "open" / "Ex Ample Inc" / NAME).is_file()
 
 
 def test_runs_that_may_not_be_filed(pack_up, store, loadgen_runs):
@@ -432,3 +479,59 @@ def test_no_space_leaves_nothing_behind(pack_up, tmp_path, monkeypatch):
     with pytest.raises(MissingError, match="No space left"):
         pack_up()
     assert not [path for path in tmp_path.iterdir() if "out" in path.name]
+
+
+def test_a_disk_that_fills_up_is_named_by_what_was_written(pack_up, tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(28, "No space left on device", str(source), None, str(target))
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(MissingError) as caught:
+        pack_up()
+    assert str(tmp_path / ".out.") in caught.value.where
+    assert "free space" in caught.value.mend
+
+
+def test_a_place_that_cannot_be_written_to(pack_up, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(MissingError) as caught:
+        pack_up(out=tmp_path / "file" / "out")
+    assert "another with --out" in caught.value.mend
+
+
+@pytest.mark.parametrize("out", [".", ".."])
+def test_a_target_without_a_name(pack_up, tmp_path, monkeypatch, out):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(Refused, match="no name of its own"):
+        pack_up(out=Path(out))
+    assert not list((tmp_path / "empty").iterdir())
+
+
+@pytest.mark.parametrize("path", ["/etc/hostname", "../../../../etc/hostname"])
+def test_a_manifest_that_leads_out_of_its_tree(pack_up, path):
+    manifest = pack_up().out / "open" / "Example" / NAME
+    data = json.loads(manifest.read_text())
+    data["files"][0]["path"] = path
+    manifest.write_text(json.dumps(data))
+    with pytest.raises(Refused, match="not in the tree"):
+        pack_up()
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_interrupt_between_the_renames_costs_nothing(pack_up, tmp_path, monkeypatch, before):
+    out = pack_up().out
+    tree = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    rename = Path.rename
+
+    def interrupted(self, target):
+        if self == out or before:
+            rename(self, target)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "rename", interrupted)
+        pack_up()
+    kept = out if out.exists() else tmp_path / "out.previous-1"
+    assert {path: (kept / path.relative_to(out)).read_bytes() for path in tree} == tree
+    assert not list(tmp_path.glob(".out.*"))
