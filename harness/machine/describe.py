@@ -119,11 +119,15 @@ def _not_applicable(name: str, fields: Mapping[str, Value | None], accelerators:
 def _mend(name: str, field: str, machine: Machine | None) -> str:
     if field == "submitter":
         return "edit submission.yaml: submitter"
-    if field in SystemFile.model_fields and field != "framework":  # what computes is best said by itself
+    known = SystemFile.model_fields.get(field)
+    if known is not None and known.is_required():  # what no machine tells
         return _edit(name, field)
-    if machine is None or field == "framework":
+    if field == "framework" or (machine is None and not field.endswith("_notes")):
         return "run a leg on the machine: what can be read off it is captured then"
-    return f"see `make system ARGS=--system={name}` on the machine, mend what it names, and run the leg again"
+    if machine is None or field not in machine.facts:
+        return _edit(name, field)
+    mend = f"see `make system ARGS=--system={name}` on the machine, mend what it names, and run the leg again"
+    return mend if known is None else f"{_edit(name, field)}; or {mend}"
 
 
 def _edit(name: str, field: str) -> str:

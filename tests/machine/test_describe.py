@@ -93,7 +93,8 @@ def test_what_the_machine_did_not_tell_names_the_reason_and_the_command():
     (lack,) = describe("box", machine(operating_system=None), system(), FILING, PACK).lacks
     assert lack.field == "operating_system"
     assert "lscpu is not installed" in lack.why
-    assert "make system SYSTEM=box" in lack.mend
+    assert "edit systems/box/system.yaml: operating_system" in lack.mend
+    assert "make system ARGS=--system=box" in lack.mend
 
 
 def test_before_any_leg_has_run():
