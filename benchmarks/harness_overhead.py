@@ -123,9 +123,11 @@ def harness_run(folder: Path, engine: EngineProcess, rows: int) -> Run:
     folder.mkdir()
     values = {"target_qps": 1, "min_duration": 1, "min_query_count": rows, "performance_sample_count_override": rows}
     (folder / USER_CONF).write_text(user_conf.write(BENCHMARK, "Offline", values))
+    dataset = benchmarks.get(BENCHMARK, rules.load(rules.LATEST)).dataset(env.data_dir(), "performance")
     job = LegJob(
         folder=str(folder),
         data_dir=str(env.data_dir()),
+        dataset_sha256=dataset.sha256,
         round=rules.LATEST,
         benchmark=BENCHMARK,
         which="performance",

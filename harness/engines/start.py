@@ -186,15 +186,20 @@ class EngineProcess:
             line += piece
         return line
 
-    def _died_early(self) -> EngineDied:
-        self._wait(5.0)
+    def ending(self) -> str | None:
+        """How its process ended, as a sentence goes on; None while it runs, and once :meth:`stop` was called."""
+        if self._process.returncode is not None:
+            return None
         ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if ended is None:
-            how = "closed its standard output"
-        elif ended.si_code == os.CLD_EXITED:
-            how = f"ended with status {ended.si_status}"
-        else:
-            how = f"was ended by {signal.Signals(ended.si_status).name}"
+            return None
+        if ended.si_code == os.CLD_EXITED:
+            return f"ended with status {ended.si_status}"
+        return f"was ended by {signal.Signals(ended.si_status).name}"
+
+    def _died_early(self) -> EngineDied:
+        self._wait(5.0)
+        how = self.ending() or "closed its standard output"
         return EngineDied(
             f"the {self.spec.kind} engine {how} before it was ready{last_lines(self.log)}", where=self.log
         )

@@ -71,9 +71,9 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     folder, record, settings = _begin(leg, group, dataset, warmup)
     group.observer(LegStarted(leg.name, str(folder), None))
     try:
-        job = _job(leg, group, folder, sampling, dataset.which, settings.rows)
+        job = _job(leg, group, folder, sampling, dataset, settings.rows)
         outcome = run_job(job, leg.name, group.observer)
-        _raise_if_broken(outcome, folder)
+        _raise_if_broken(outcome, folder, group.engine)
         record = conclude(leg, folder, record, outcome, settings.rows, dataset, group.benchmark)
     except BaseException as error:
         ended = _ended(record, folder, error)
@@ -150,14 +150,15 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
     return folder, record, settings
 
 
-def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, which: Which, rows: int) -> LegJob:
+def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, dataset: Dataset, rows: int) -> LegJob:
     rules = leg.scenario_rules
     return LegJob(
         folder=str(folder.absolute()),
         data_dir=str(group.data_dir.absolute()),
+        dataset_sha256=dataset.sha256,
         round=leg.pack.round,
         benchmark=leg.benchmark,
-        which=which,
+        which=dataset.which,
         rows=rows,
         model=rules.loadgen_model.value,
         scenario=rules.loadgen_scenario.value,
@@ -171,14 +172,16 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, which:
     )
 
 
-def _raise_if_broken(outcome: Outcome, folder: Path) -> None:
+def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineProcess) -> None:
     if outcome.error is None:
         return
     if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted(outcome.error, where=folder)
-    kind = EngineDied if outcome.exit_code == EngineDied.exit_code else RunBroke
     mend = f"see {WORKER_LOG} there, and {folder.parents[2] / ENGINE_LOG}"
-    raise kind(f"the run broke: {outcome.error}", where=folder, mend=mend)
+    how = engine.ending()
+    if how is not None:
+        raise EngineDied(f"the run broke: the engine {how}; the worker saw: {outcome.error}", where=folder, mend=mend)
+    raise RunBroke(f"the run broke: {outcome.error}", where=folder, mend=mend)
 
 
 def _ended(record: RunRecord, folder: Path, error: BaseException) -> RunRecord:

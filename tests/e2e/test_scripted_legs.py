@@ -6,10 +6,12 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from harness.ledger import ResultsStore, State
@@ -140,6 +142,48 @@ def test_the_engine_killed_in_mid_run(scripted_project: ScriptedProject, standin
     assert broken.counts.outstanding > 0
     folder = scripted_project.results / "SCRIPTED/gpt-oss-120b/Offline/performance"
     assert (folder / "attempt_01/run.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("harness.engines.host", "the engine was ended by SIGKILL"),
+        ("harness.clients.loadgen.worker", "the LoadGen worker was ended by SIGKILL"),
+    ],
+)
+def test_killed_from_outside(scripted_project: ScriptedProject, standin_data: Path, module: str, said: str) -> None:
+    scripted_project.write_benchmark({"engine": SILENT})
+    process = scripted_project.start(*OFFLINE_PERFORMANCE, data=standin_data)
+    folder = scripted_project.results / "SCRIPTED/gpt-oss-120b/Offline/performance/attempt_01"
+    wait_until(lambda: (folder / "logs/mlperf_log_detail.txt").exists(), "LoadGen's log")
+    below = children_of(process.pid)
+    (victim,) = [pid for pid in below if module in psutil.Process(pid).cmdline()]
+    os.kill(victim, signal.SIGKILL)
+    ended = end_of(process)
+    assert ended.code == 4, ended.err
+    assert said in ended.err
+    assert "Traceback" not in ended.err
+    assert not living(below)
+    record = records(scripted_project)["SCRIPTED/gpt-oss-120b/Offline/performance#1"]
+    assert record.state is State.BROKEN
+    assert said in record.note
+
+
+def test_a_data_set_changed_between_legs(scripted_project: ScriptedProject, standin_data: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(standin_data, data)
+    scripted_project.write_benchmark(engine(service={"ttft_ms": 3000}))
+    process = scripted_project.start(*SHORT, "--scenarios=Offline", data=data)
+    folder = scripted_project.results / "SCRIPTED/gpt-oss-120b/Offline/performance/attempt_01"
+    wait_until(lambda: (folder / "logs/mlperf_log_detail.txt").exists(), "LoadGen's log")
+    for array in (data / "gpt-oss-120b/acc").glob("input_*.npy"):
+        array.unlink()  # a table without its optional arrays is a whole one, but not the one it was
+    ended = end_of(process)
+    assert ended.code == 4, ended.err
+    assert "the data set was changed since the command began" in ended.err
+    kept = records(scripted_project)
+    assert kept["SCRIPTED/gpt-oss-120b/Offline/performance#1"].state is State.FINISHED
+    assert kept["SCRIPTED/gpt-oss-120b/Offline/accuracy#1"].state is State.BROKEN
 
 
 def test_an_engine_that_never_answers_trips_the_watchdog(scripted_project: ScriptedProject, standin_data: Path) -> None:

@@ -25,12 +25,14 @@ class _Strict(BaseModel):
 class LegJob(_Strict):
     """All that the worker needs to know. Paths are absolute: it works in a folder of its own.
 
-    ``rows`` is the size of the sample library: the whole data set but in a short run. ``model`` and ``scenario`` are
-    LoadGen's names. ``audit`` is the path of an audit.config, or "" for none.
+    ``rows`` is the size of the sample library: the whole data set but in a short run. ``dataset_sha256`` is what the
+    record vouches for: files may change between legs. ``model`` and ``scenario`` are LoadGen's names. ``audit`` is the
+    path of an audit.config, or "" for none.
     """
 
     folder: str
     data_dir: str
+    dataset_sha256: str
     round: str
     benchmark: str
     which: Literal["performance", "accuracy", "TEST07"]

@@ -92,9 +92,12 @@ def _outcome(folder: Path, exit_code: int) -> Outcome:
     path = folder / OUTCOME
     if path.exists():
         return Outcome.model_validate_json(path.read_bytes())
-    lines = (folder / WORKER_LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = (folder / WORKER_LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
+    killed = exit_code < 0
+    how = f"was ended by {signal.Signals(-exit_code).name}" if killed else f"ended with {exit_code}"
+    last = "".join(f"\n    {line}" for line in lines)
     raise RunBroke(
-        f"the LoadGen worker ended with {exit_code} and left no outcome; its last lines:\n    "
-        + "\n    ".join(lines[-_LAST_LINES:]),
+        f"the LoadGen worker {how} and left no outcome" + (f"; its last lines:{last}" if lines else ""),
         where=folder / WORKER_LOG,
+        mend="the kernel's log says whether memory ran out (dmesg); run again" if killed else None,
     )

@@ -29,7 +29,7 @@ from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
 from harness.clients.loadgen.record import FrozenRecord
 from harness.clients.loadgen.sut import LoadGenSut, make_interpreter_quick
 from harness.engines.remote import RemoteEngine
-from harness.errors import EXIT_OK, EngineDied, HarnessError, Interrupted, RunBroke
+from harness.errors import EXIT_OK, DatasetError, EngineDied, HarnessError, Interrupted, RunBroke
 from harness.ledger.record import Counts, FailedSample
 from harness.ledger.samples import write_samples
 from harness.ledger.store import LOGS, SAMPLES, USER_CONF, write_atomically
@@ -46,9 +46,7 @@ class Worker:
         self.job = job
         self._progress = progress
         self.folder = Path(job.folder)
-        self.dataset: Dataset = benchmarks.get(job.benchmark, rules.load(job.round)).dataset(
-            Path(job.data_dir), job.which
-        )
+        self.dataset = _dataset(job)
         self.engine = RemoteEngine(Path(job.engine_socket), log=Path(job.engine_log))
         self.loaded_rows = 0
         self._ended = threading.Event()
@@ -157,7 +155,7 @@ class Worker:
         return Outcome(
             counts=counts,
             failures=failures,
-            error=None if self._error is None else str(self._error),
+            error=None if self._error is None else _sentence(self._error),
             exit_code=_exit_code(self._error),
             library_rows=self.job.rows,
             loaded_rows=self.loaded_rows,
@@ -168,6 +166,24 @@ class Worker:
         only_replica = np.zeros(outcome.counts.issued, dtype=np.int16)
         write_samples(self.folder / SAMPLES, columns, only_replica, list(self.engine.info().replicas))
         write_atomically(self.folder / OUTCOME, outcome.model_dump_json(indent=1) + "\n")
+
+
+def _dataset(job: LegJob) -> Dataset:
+    """The table to ask. DatasetError where it is not the one that the answers will be scored against."""
+    dataset = benchmarks.get(job.benchmark, rules.load(job.round)).dataset(Path(job.data_dir), job.which)
+    if dataset.sha256 != job.dataset_sha256:
+        raise DatasetError(
+            "the data set was changed since the command began",
+            where=dataset.files[0].path.parent,
+            expected=f"the {job.which} table with sha256 {job.dataset_sha256}",
+            mend="leave it alone while legs run, and run again",
+        )
+    return dataset
+
+
+def _sentence(error: BaseException) -> str:
+    """What went wrong; where and how to mend it are said by the harness, and stand in the log."""
+    return error.what if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
 
 
 def _exit_code(error: BaseException | None) -> int:
