@@ -24,7 +24,7 @@ from harness.submission.manifest import (
     TruncatedEntry,
 )
 from harness.submission.official import Clone
-from harness.submission.rows import Row
+from harness.submission.rows import Row, check_against_log
 from harness.submission.secrets import Names
 from harness.submission.source import copy_source
 from harness.submission.systems import SystemEntry
@@ -103,6 +103,7 @@ class SubmitterFolder:
         for name in (DETAIL, SUMMARY):
             self._add_run_file(folder / layout.PERFORMANCE / name, performance, f"{LOGS}/{name}")
             self._add_run_file(folder / layout.ACCURACY / name, row.accuracy.run, f"{LOGS}/{name}")
+        check_against_log(performance, context.pack)
         filed = self._add_accuracy(folder / layout.ACCURACY, row.accuracy.run)
         self._add_texts(row, folder, system, code, filed.line)
         entry = self._row_entry(row)

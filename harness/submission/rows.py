@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from harness.config.models import Entry, SubmissionFile
 from harness.errors import ConfigError, HarnessError, MissingError, Refused
+from harness.gate import result_metric
 from harness.ledger.record import RunRecord, State
-from harness.ledger.store import StoredRun
+from harness.ledger.store import DETAIL, StoredRun
+from harness.logs import DetailLog, LogError
 from harness.rules import RulePack
 
 PERFORMANCE = "performance"
@@ -87,6 +89,24 @@ def select(runs: Sequence[StoredRun], submission: SubmissionFile, pack: RulePack
                 problems.append(problem)
     raise_all(problems)
     return rows
+
+
+def check_against_log(run: StoredRun, pack: RulePack) -> None:
+    """Refused where a performance run's record tells another result than the log that LoadGen wrote."""
+    record = run.record
+    rules = pack.benchmark(record.id.benchmark).scenario(record.id.scenario)
+    try:
+        logged = result_metric(DetailLog.read(run.logs / DETAIL), rules)
+    except LogError:  # an INVALID run may have come to none
+        logged = None
+    told = None if record.result is None else (record.result.key, record.result.value)
+    if told != (None if logged is None else (logged.key, logged.value)):
+        raise Refused(
+            f"the run's record tells the result {told}",
+            where=run.folder,
+            expected=f"what LoadGen logged: {logged}",
+            mend="run the leg again; results are never mended by hand",
+        )
 
 
 def raise_all(problems: Sequence[HarnessError]) -> None:

@@ -37,7 +37,7 @@ def test_the_tree_is_laid_out_and_the_next_command_named(project, runs, capsys):
     assert verb.run([]) == 0
     out = one_line(capsys.readouterr().out)
     assert "next: make check_submission INPUT=build/submission" in out
-    assert "85.10 Tokens/s" in out
+    assert "85.14 Tokens/s" in out
     assert (project.root / "build/submission/open/Example/MANIFEST.json").is_file()
 
 

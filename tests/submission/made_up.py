@@ -9,6 +9,7 @@ import yaml
 
 from harness.config.files import Project
 from harness.config.models import SubmissionFile
+from harness.gate import result_metric
 from harness.ledger.hashes import hash_files
 from harness.ledger.record import (
     AccuracyEcho,
@@ -24,7 +25,9 @@ from harness.ledger.record import (
     VerdictFinding,
 )
 from harness.ledger.store import ACCURACY_TXT, LOGS, USER_CONF, ResultsStore, StoredRun, write_record
+from harness.logs import DetailLog
 from harness.machine.accelerators import KEYS
+from harness.rules import load
 from tests.gate import full_length
 
 REPOSITORY = Path(__file__).parents[2]
@@ -143,13 +146,18 @@ def add_run(
         "deviations": [],
         "hashes": hash_files(folder),
         "verdict": Verdict(valid=True, loadgen="VALID" if performance else None, findings=[]),
-        "result": Result(key="result_tokens_per_second", value=85.1, units="Tokens/s") if performance else None,
+        "result": _result(folder / LOGS / full_length.DETAIL, scenario) if performance else None,
         "accuracy": None if performance else accuracy,
         **changed,
     }
     record = RunRecord.model_validate(fields)
     write_record(folder, record)
     return StoredRun(folder, record)
+
+
+def _result(log: Path, scenario: str) -> Result:
+    metric = result_metric(DetailLog.read(log), load("v6.1").benchmark(BENCHMARK).scenario(scenario))
+    return Result(key=metric.key, value=metric.value, units=metric.units)
 
 
 def invalid(rule: str = "LG-VALID", found: str = "INVALID") -> Verdict:

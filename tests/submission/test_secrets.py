@@ -29,7 +29,7 @@ def kinds(tmp_path, text, *, paths=True):
         ("MY_hf_" + "abcDEF123456789012345", Kind.KEY),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.x", Kind.KEY),
         ("https://arthur:dent@example.org/x", Kind.KEY),
-        ("/mnt/nfs/arthur/model", Kind.PATH),
+        ("/lustre/arthur/model", Kind.PATH),
         ("--results_dir=/scratch/arthur", Kind.PATH),
         ('"path": "/data/x.npy"', Kind.PATH),
         ("2001:db8::7:1", Kind.ADDRESS),
