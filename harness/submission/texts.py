@@ -95,6 +95,8 @@ class Texts:
             "unverified": UNVERIFIED,
             "source": str(source),
             "source_note": source_note(performance.versions.get(SOURCE_KEY)),
+            "datasets": "; ".join(dict.fromkeys(_dataset(leg.record) for leg in row.legs.values())),
+            "packaged": f"make submission{' ARGS=--demonstration' if demonstration else ''}",
             "commands": "\n".join(dict.fromkeys(f"    {_command(leg.record)}" for leg in row.legs.values())),
             "attempts": "\n".join(f"- {_attempt(name, leg)}" for name, leg in row.legs.items()),
             "deviations": _list(row.deviations, "None."),
@@ -187,6 +189,11 @@ def _verdict(record: RunRecord) -> str:
 def _engine(record: RunRecord) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record.engine.versions.items())
     return f"{record.engine.kind}" + (f" ({versions})" if versions else "")
+
+
+def _dataset(record: RunRecord) -> str:
+    stand_in = ", a stand-in (made with `make make_dataset`)" if record.dataset.stand_in else ""
+    return f"{record.dataset.name}, {record.dataset.rows} rows, sha256 {record.dataset.sha256}{stand_in}"
 
 
 def _versions(record: RunRecord) -> str:

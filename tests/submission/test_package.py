@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigError, MissingError, Refused
-from harness.ledger.record import Fingerprint, State
+from harness.ledger.record import Fingerprint, Result, State
 from harness.rules import load
 from harness.submission import package
 from harness.submission.manifest import NAME, read_manifest, strangers_in
@@ -140,7 +140,9 @@ def test_the_readme_tells_how_and_how_often(pack_up, store, loadgen_runs):
     assert "python -m harness run_harness --systems=box" in readme
     assert "performance: attempt 2 is filed, of 2" in readme
     assert "output cap of the performance leg 32 tokens" in readme
-    assert "85.1 Tokens/s" in readme
+    assert "85.1381 Tokens/s" in readme
+    assert f"performance, 6396 rows, sha256 {'cd' * 32}; accuracy, 4395 rows" in readme
+    assert "laid out with `make submission`" in readme
     assert "| aime25 | 240 | 144 |" in readme
     assert "DEMONSTRATION" not in readme
 
@@ -237,6 +239,13 @@ def test_invalid_runs(pack_up, store, loadgen_runs):
 def test_a_verdict_that_its_findings_contradict(pack_up, store, loadgen_runs):
     add_run(store, loadgen_runs, "Offline", "performance", verdict=invalid().model_copy(update={"valid": True}))
     with pytest.raises(Refused, match="performance run INVALID"):
+        pack_up()
+
+
+def test_a_result_that_loadgen_did_not_log(pack_up, store, loadgen_runs):
+    wrong = Result(key="result_tokens_per_second", value=99999.0, units="Tokens/s")
+    add_run(store, loadgen_runs, "Offline", "performance", result=wrong)
+    with pytest.raises(Refused, match="tells the result"):
         pack_up()
 
 
