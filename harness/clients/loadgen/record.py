@@ -39,7 +39,9 @@ class Record:
 
     def frozen(self) -> FrozenRecord:
         """A copy that stands still, whatever LoadGen's thread goes on to do."""
-        issued, firsts, dones = list(self.issued), list(self.firsts), list(self.dones)
+        # What was issued last: nothing is told of a sample whose issue is not noted.
+        failures, firsts, dones = tuple(self.failures), list(self.firsts), list(self.dones)
+        issued = list(self.issued)
         done_counts = [len(note[0]) for note in dones]
         return FrozenRecord(
             tells_first_tokens=self.tells_first_tokens,
@@ -54,7 +56,7 @@ class Record:
             engine_first_ns=_joined(note[3] for note in dones),
             engine_done_ns=_joined(note[4] for note in dones),
             done_ns=np.repeat(_column(note[5] for note in dones), done_counts),
-            failures=tuple(self.failures),
+            failures=failures,
         )
 
 

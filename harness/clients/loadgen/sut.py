@@ -206,6 +206,7 @@ class LoadGenSut:
         """Completes in batches as it goes: responses that are made and dropped in the processor's cache cost half of
         those that all live at once.
         """
+        self._claim_all(event.numbers)
         tokens = lengths.tolist()
         self._note_dones((event.numbers, tokens, event.finish, event.first_ns, event.done_ns, now))
         base = event.address or _address(event.tokens)
@@ -214,7 +215,6 @@ class LoadGenSut:
         for at in range(0, len(tokens), _BATCH):
             batch = slice(at, at + _BATCH)
             numbers = event.numbers[batch]
-            self._claim_all(numbers)
             columns = numbers, addresses[batch].tolist(), sizes[batch].tolist(), tokens[batch]
             loadgen.QuerySamplesComplete(list(map(loadgen.QuerySampleResponse, *columns)))
             self._completed += len(numbers)

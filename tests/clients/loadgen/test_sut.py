@@ -224,6 +224,17 @@ def test_an_engine_that_answers_twice_breaks_the_run(offline: Bench, second: obj
     assert len(offline.of(0)) == 1
 
 
+def test_a_batch_with_an_answer_too_many_leaves_a_record_that_adds_up(offline: Bench) -> None:
+    for number in range(3):
+        offline.issue(number)
+    offline.engine.say(answers({0: [1, 2]}))
+    offline.engine.say(answers({1: [1, 2], 2: [1, 2], 0: [1, 2]}))
+    assert "request 0 twice" in offline.wait_broken().what
+    record = offline.sut.record.frozen()
+    assert record.done_ids.tolist() == [0]
+    assert offline.loadgen.calls == [("done", 1)]
+
+
 def test_an_exception_in_submit_breaks_the_run_and_never_reaches_loadgen(offline: Bench) -> None:
     offline.engine.refuses = RuntimeError("no room")
     offline.issue(0)
