@@ -70,9 +70,9 @@ class ResultsStore:
                     where=self.root,
                     mend="wait for it to end, or give this one its own --results_dir",
                 ) from None
-            handle.truncate(0)
-            handle.write(f"process {os.getpid()}")
-            handle.flush()
+            with contextlib.suppress(OSError):  # a full disk: the lock holds all the same, it only names nobody
+                handle.truncate(0)
+                os.write(handle.fileno(), f"process {os.getpid()}".encode())
             try:
                 yield
             finally:
@@ -103,18 +103,35 @@ class ResultsStore:
 
     def runs(self) -> list[StoredRun]:
         """All runs that have a record, by path. LedgerError names a record that cannot be read."""
-        return [StoredRun(p.parent, read_record(p)) for p in sorted(self.root.glob(f"*/*/*/*/attempt_*/{RECORD}"))]
+        return [StoredRun(path.parent, read_record(path)) for path in self._records()]
+
+    def readable_runs(self) -> tuple[list[StoredRun], list[LedgerError]]:
+        """The runs whose records can be read, and what is wrong with the others."""
+        found = [_stored_or_why_not(path) for path in self._records()]
+        return (
+            [run for run in found if isinstance(run, StoredRun)],
+            [error for error in found if isinstance(error, LedgerError)],
+        )
+
+    def _records(self) -> list[Path]:
+        return sorted(self.root.glob(f"*/*/*/*/attempt_*/{RECORD}"))
 
     def latest_finished(self, system: str, benchmark: str, scenario: str, leg: str) -> StoredRun | None:
-        """The newest finished attempt of a leg, whatever its verdict; None where there is none."""
-        done = [
-            run
-            for run in self.runs()
-            if run.record.id.row == (system, benchmark, scenario)
-            and run.record.id.leg == leg
-            and run.record.state is State.FINISHED
-        ]
+        """The newest finished attempt of a leg, whatever its verdict; None where there is none.
+
+        LedgerError names a record of this leg that cannot be read; those of others do not matter.
+        """
+        folder = self.root / system / benchmark / scenario / leg
+        attempts = [StoredRun(path.parent, read_record(path)) for path in sorted(folder.glob(f"attempt_*/{RECORD}"))]
+        done = [run for run in attempts if run.record.state is State.FINISHED]
         return max(done, key=lambda run: run.record.id.attempt, default=None)
+
+
+def _stored_or_why_not(path: Path) -> StoredRun | LedgerError:
+    try:
+        return StoredRun(path.parent, read_record(path))
+    except LedgerError as error:
+        return error
 
 
 def read_record(path: Path) -> RunRecord:

@@ -52,13 +52,17 @@ def test_those_that_are_asked_for(results: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_no_runs(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no runs in" in shown(capsys, f"--results_dir={results}", "--systems=CRATE")
+    assert "none of the 3 runs in" in shown(capsys, f"--results_dir={results}", "--systems=CRATE")
     assert f"no runs in {tmp_path}/[none]" in shown(capsys, f"--results_dir={tmp_path}/[none]")
 
 
-def test_a_record_that_cannot_be_read_is_named(results: Path) -> None:
+def test_a_record_that_cannot_be_read_is_named_after_the_others(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = next(results.rglob("run.json"))
     path.write_text("{")
     with pytest.raises(LedgerError) as caught:
         status.run([f"--results_dir={results}"])
     assert caught.value.where == str(path)
+    out = capsys.readouterr().out
+    assert sum(line.split()[:1] in (["Offline"], ["Server"]) for line in out.splitlines()) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
@@ -70,6 +71,17 @@ def test_the_newest_is_the_highest_number_not_the_last_name(store: ResultsStore)
     found = store.latest_finished(*LEG)
     assert found is not None
     assert found.folder == newest
+
+
+def test_the_newest_of_a_leg_does_not_depend_on_the_records_of_others(store: ResultsStore) -> None:
+    newest = add(store)
+    (add(store, "Server") / RECORD).write_text("{")
+    found = store.latest_finished(*LEG)
+    assert found is not None
+    assert found.folder == newest
+    (newest / RECORD).write_text("{")
+    with pytest.raises(LedgerError):
+        store.latest_finished(*LEG)
 
 
 @pytest.mark.parametrize("state", [State.FINISHED, State.BROKEN, State.INTERRUPTED])
@@ -163,6 +175,17 @@ def test_a_lock_is_let_go_after_an_error_and_names_nobody(store: ResultsStore) -
         raise KeyError
     assert (store.root / ".lock").read_text() == ""
     with store.lock():
+        pass
+
+
+def test_a_lock_holds_where_the_disk_has_no_room_for_a_name(
+    store: ResultsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("harness.ledger.store.os.write", full)
+    with store.lock(), pytest.raises(InUseError, match="in use by another process"), ResultsStore(store.root).lock():
         pass
 
 
