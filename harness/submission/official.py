@@ -86,6 +86,7 @@ def truncate(clone: Clone, log: Path, text: bytes, scratch: Path) -> tuple[bytes
 
     Refused where it leaves no hash.
     """
+    scratch = scratch.absolute()  # the programs work there, so a path from here would lead them elsewhere
     accuracy = scratch / "tree/open/Scratch/results/system/benchmark/scenario/accuracy"
     accuracy.mkdir(parents=True)
     shutil.copyfile(log, accuracy / "mlperf_log_accuracy.json")

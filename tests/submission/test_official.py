@@ -57,6 +57,14 @@ def test_the_references_output_is_what_is_filed(pack_up, tmp_path, reference):
     assert report.rows[0].accuracy == "exact_match 61.500, by the reference evaluator"
 
 
+def test_a_relative_output_folder_is_no_matter(project, store, names, tmp_path, monkeypatch, reference):
+    monkeypatch.setenv("MLPERF_INFERENCE_DIR", str(make_clone(tmp_path / "clone")))
+    monkeypatch.setenv("MLPERF_EVALUATOR_PYTHON", sys.executable)
+    monkeypatch.chdir(tmp_path)
+    report = package(store, project, submission(), Path("build/out"), demonstration=False, pack=PACK, names=names)
+    assert filed_text(report).splitlines()[-1].startswith("hash=")
+
+
 def test_without_the_evaluators_python_ours_is_filed_and_it_is_said(pack_up, tmp_path):
     report = pack_up(make_clone(tmp_path / "clone"), evaluator=False)
     assert filed_text(report).startswith("Scored by the harness")
