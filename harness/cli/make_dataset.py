@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from harness import benchmarks, env, rules
 from harness.cli.console import OUT
+from harness.cli.options import folder
 from harness.errors import EXIT_OK
 
 _DEFAULT = "gpt-oss-120b"
@@ -18,7 +18,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--benchmark", default=_DEFAULT, help="which benchmark's (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="what its questions are drawn with (default: %(default)s)")
     parser.add_argument("--round", default=rules.LATEST, help="whose row counts (default: %(default)s)")
-    parser.add_argument("--data_dir", type=Path, metavar="DIR", help="where data sets lie (default: build/data)")
+    parser.add_argument("--data_dir", type=folder, metavar="DIR", help="where data sets lie (default: build/data)")
     options = parser.parse_args(argv)
     benchmark = benchmarks.get(options.benchmark, rules.load(options.round))
     made = benchmark.make_dataset(options.data_dir or env.data_dir(), seed=options.seed)

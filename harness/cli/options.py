@@ -7,8 +7,23 @@ from pathlib import Path
 
 
 def comma_list(text: str) -> list[str]:
-    """``a,b`` as ``["a", "b"]``; blanks around names do not count."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+    """``a,b`` as ``["a", "b"]``; blanks around names do not count. No name at all is refused: whoever wrote
+    ``--scenarios=$SCENARIO`` does not mean all there are where the variable is unset.
+    """
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("a list of no names; leave the option out to take all there are")
+    return names
+
+
+def folder(text: str) -> Path:
+    """A path; ``~`` is the home folder, which a shell leaves alone in ``--results_dir=~/runs``."""
+    if not text:
+        raise argparse.ArgumentTypeError("a path of no letters")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise argparse.ArgumentTypeError(f"nobody knows whose home folder is meant by {text!r}") from None
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +36,7 @@ def add_results_dir(parser: argparse.ArgumentParser) -> None:
     """``--results_dir``: where runs are kept."""
     parser.add_argument(
         "--results_dir",
-        type=Path,
+        type=folder,
         default=Path("results"),
         metavar="DIR",
         help="where runs are kept (default: results)",

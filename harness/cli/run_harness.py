@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness import env, rules
 from harness.cli.console import ERR, OUT
-from harness.cli.options import add_results_dir, add_selection, comma_list
+from harness.cli.options import add_results_dir, add_selection, comma_list, folder
 from harness.config import Project
 from harness.errors import EXIT_OK, Refused
 from harness.ledger import ResultsStore, RunRecord
@@ -50,6 +50,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--test_run", action="store_true", help="short legs, for trying things; never submittable")
     parser.add_argument("--round", default=rules.LATEST, help="the MLPerf Inference round (default: %(default)s)")
-    parser.add_argument("--data_dir", type=Path, metavar="DIR", help="where data sets lie (default: build/data)")
+    parser.add_argument("--data_dir", type=folder, metavar="DIR", help="where data sets lie (default: build/data)")
     add_results_dir(parser)
     return parser

@@ -102,6 +102,35 @@ def test_a_name_that_is_not_known(option: str, near: str) -> None:
     assert caught.value.mend == f"did you mean {near!r}?"
 
 
+@pytest.mark.parametrize(
+    "option", ["--systems=", "--scenarios=,", "--test_mode= , ", "--benchmarks=", "--results_dir="]
+)
+def test_a_variable_that_was_not_set_is_not_all_there_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    runner = Runner(valid=True)
+    monkeypatch.setattr(run_harness, "run_legs", runner)
+    with pytest.raises(SystemExit) as ended:
+        run_harness.run([option])
+    assert ended.value.code == 2
+    assert option.partition("=")[0] in capsys.readouterr().err
+    assert runner.legs == []
+
+
+def test_the_home_folder_that_a_shell_leaves_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    runner = Runner(valid=True)
+    monkeypatch.setattr(run_harness, "run_legs", runner)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run_harness.run(["--results_dir=~/kept", "--data_dir=~/data"])
+    assert runner.given["store"].root == tmp_path / "kept"
+    assert runner.given["data_dir"] == tmp_path / "data"
+    with pytest.raises(SystemExit):
+        run_harness.run(["--results_dir=~no-such-user-here/kept"])
+    assert "no-such-user-here" in capsys.readouterr().err
+
+
 def test_a_folder_that_is_no_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="no systems/ folder"):
