@@ -15,7 +15,7 @@ from harness.clients.loadgen.launch import run_job
 from harness.engines.base import Sampling
 from harness.engines.start import EngineProcess
 from harness.errors import EngineDied, HarnessError, Interrupted, MissingError, RunBroke
-from harness.events import LegFinished, LegStarted, Observer
+from harness.events import LegFinished, LegStarted, Note, Observer
 from harness.ledger import ResultsStore, RunRecord, State, write_record
 from harness.ledger.hashes import hash_files
 from harness.ledger.record import DatasetEcho, EngineEcho, Warmup
@@ -77,7 +77,10 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
         record = conclude(leg, folder, record, outcome, settings.rows, dataset, group.benchmark)
     except BaseException as error:
         ended = _ended(record, folder, error)
-        write_record(folder, ended)
+        try:
+            write_record(folder, ended)
+        except MissingError as full:  # that is not why the leg broke, or it is, and then its error says so
+            group.observer(Note(f"the run goes on saying 'running': {full}"))
         group.observer(LegFinished(leg.name, ended.state.value, ended.note or ""))
         raise
     write_record(folder, record)

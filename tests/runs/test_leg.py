@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,15 @@ from typing import Any
 import pytest
 
 from harness.benchmarks.base import Dataset
+from harness.clients.loadgen.job import Outcome
 from harness.engines.base import PromptTable
-from harness.errors import ConfigError, MissingError
-from harness.events import ignore
+from harness.errors import ConfigError, MissingError, RunBroke
+from harness.events import Event, LegFinished, Note, ignore
 from harness.ledger import ResultsStore
+from harness.runs import leg as leg_module
 from harness.runs.leg import Group, run_leg
+from harness.runs.leg_settings import LegSettings
+from tests.ledger.made_records import record
 from tests.runs.made_legs import engine_info, leg
 
 
@@ -55,3 +60,29 @@ def test_a_prompt_too_long_is_told_before_anything_is_made(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match="more than the engine takes"):
         run_leg(leg(output_caps={"performance": 199_901}), group(ResultsStore(tmp_path)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_does_not_hide_why_a_leg_broke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = ResultsStore(tmp_path)
+    run_id, folder = store.new_attempt("BOX", "gpt-oss-120b", "Offline", "performance")
+    told: list[Event] = []
+
+    def broken(*_: object) -> Outcome:
+        raise RunBroke("it went up in smoke")
+
+    def full(*_: object) -> None:
+        raise MissingError("cannot write: No space left on device", where=folder / "run.json")
+
+    monkeypatch.setattr(leg_module, "_warm_up", lambda *_: None)
+    monkeypatch.setattr(leg_module, "_begin", lambda *_: (folder, record(run_id), LegSettings("", 10)))
+    monkeypatch.setattr(leg_module, "_job", lambda *_: None)
+    monkeypatch.setattr(leg_module, "run_job", broken)
+    monkeypatch.setattr(leg_module, "write_record", full)
+    members = dataclasses.replace(
+        group(store), observer=told.append, benchmark=SimpleNamespace(sampling=lambda *_, **__: None)
+    )
+    with pytest.raises(RunBroke, match="up in smoke"):
+        run_leg(leg(), members)
+    notes = [event.text for event in told if isinstance(event, Note)]
+    assert any("No space left on device" in note for note in notes)
+    assert any(isinstance(event, LegFinished) and event.verdict == "broken" for event in told)
