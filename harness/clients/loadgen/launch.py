@@ -93,11 +93,13 @@ def _outcome(folder: Path, exit_code: int) -> Outcome:
     if path.exists():
         return Outcome.model_validate_json(path.read_bytes())
     lines = (folder / WORKER_LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
-    killed = exit_code < 0
-    how = f"was ended by {signal.Signals(-exit_code).name}" if killed else f"ended with {exit_code}"
+    how, mend = f"ended with {exit_code}", None if lines else "nothing could be logged: look whether the disk is full"
+    if exit_code < 0:
+        how = f"was ended by {signal.Signals(-exit_code).name}"
+        mend = "the kernel's log says whether memory ran out (dmesg); run again"
     last = "".join(f"\n    {line}" for line in lines)
     raise RunBroke(
         f"the LoadGen worker {how} and left no outcome" + (f"; its last lines:{last}" if lines else ""),
         where=folder / WORKER_LOG,
-        mend="the kernel's log says whether memory ran out (dmesg); run again" if killed else None,
+        mend=mend,
     )
