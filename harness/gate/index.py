@@ -118,6 +118,7 @@ class TreeIndex:
         """A file's JSON object; Unreadable where it holds none."""
         try:
             data = json.loads(self.read_text(path))
+            json.dumps(data, ensure_ascii=False).encode("utf-8")  # halves of characters can be read, not written
         except RecursionError:
             raise Unreadable("not JSON: nested without end") from None
         except ValueError as error:

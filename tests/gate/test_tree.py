@@ -138,6 +138,13 @@ BREACHES: list[tuple[str, str, Callable[[Path], object], str, str]] = [
         "reject",
     ),
     ("bad power file", "open", lambda h: write(h / "systems" / f"{SYSTEM}_power.yaml", "a: ["), "SYS-POWER", "reject"),
+    (
+        "half a character",
+        "open",
+        lambda h: replace(box(h), '"some system_name"', '"\\ud800"'),
+        "SYS-JSON",
+        "reject",
+    ),
     ("notes that are a number", "open", lambda h: change_json(box(h), sw_notes=5), "SYS-VALUE", "reject"),
     (
         "verdict of an audit by another name",
