@@ -10,17 +10,17 @@ from pathlib import Path
 
 from harness.benchmarks.base import Benchmark, Dataset, Which
 from harness.clients.loadgen import user_conf
-from harness.clients.loadgen.job import OUTCOME, WORKER_LOG, LegJob, Outcome
+from harness.clients.loadgen.job import WORKER_LOG, LegJob, Outcome
 from harness.clients.loadgen.launch import run_job
 from harness.engines.base import Sampling
 from harness.engines.start import EngineProcess
-from harness.errors import EngineDied, HarnessError, Interrupted, MissingError, RunBroke
-from harness.events import LegFinished, LegStarted, Note, Observer
+from harness.errors import EngineDied, Interrupted, MissingError, RunBroke
+from harness.events import LegFinished, LegStarted, Observer
 from harness.ledger import ResultsStore, RunRecord, State, write_record
-from harness.ledger.hashes import hash_files
 from harness.ledger.record import DatasetEcho, EngineEcho, Warmup
 from harness.ledger.store import USER_CONF, write_atomically
 from harness.machine.capture import capture
+from harness.runs.endings import end
 from harness.runs.identity import fingerprint, versions
 from harness.runs.leg_settings import (
     LegSettings,
@@ -76,11 +76,7 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
         _raise_if_broken(outcome, folder, group.engine)
         record = conclude(leg, folder, record, outcome, settings.rows, dataset, group.benchmark)
     except BaseException as error:
-        ended = _ended(record, folder, error)
-        try:
-            write_record(folder, ended)
-        except MissingError as full:  # that is not why the leg broke, or it is, and then its error says so
-            group.observer(Note(f"the run goes on saying 'running': {full}"))
+        ended = end(folder, record, error, group.observer)
         group.observer(LegFinished(leg.name, ended.state.value, ended.note or ""))
         raise
     write_record(folder, record)
@@ -185,26 +181,6 @@ def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineProcess) -> N
     if how is not None:
         raise EngineDied(f"the run broke: the engine {how}; the worker saw: {outcome.error}", where=folder, mend=mend)
     raise RunBroke(f"the run broke: {outcome.error}", where=folder, mend=mend)
-
-
-def _ended(record: RunRecord, folder: Path, error: BaseException) -> RunRecord:
-    """The record of a run that did not end as runs end; what the worker counted is kept."""
-    interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
-    counts, failures = None, []
-    if (folder / OUTCOME).exists():
-        outcome = Outcome.model_validate_json((folder / OUTCOME).read_bytes())
-        counts, failures = outcome.counts, outcome.failures
-    note = "interrupted" if interrupted else (error.what if isinstance(error, HarnessError) else repr(error))
-    return record.model_copy(
-        update={
-            "state": State.INTERRUPTED if interrupted else State.BROKEN,
-            "ended_at": _now(),
-            "note": note,
-            "counts": counts,
-            "failures": failures,
-            "hashes": hash_files(folder),
-        }
-    )
 
 
 def _check_disk(root: Path, accuracy_tokens: int) -> None:

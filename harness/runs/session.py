@@ -13,6 +13,7 @@ from harness.engines.start import EngineProcess, start_engine
 from harness.events import Note, Observer
 from harness.ledger import ResultsStore, RunRecord
 from harness.runs.canary import sing
+from harness.runs.endings import end_dead_runs
 from harness.runs.engine_spec import engine_spec
 from harness.runs.leg import ENGINE_LOG, Group, run_leg
 from harness.runs.plan import PlannedLeg
@@ -29,6 +30,7 @@ def run_legs(
     """
     records = []
     with store.lock():
+        end_dead_runs(store, observer)
         for (_, name), members in itertools.groupby(legs, key=lambda leg: (leg.system, leg.benchmark)):
             group_legs = list(members)
             benchmark = benchmarks.get(name, group_legs[0].pack)
