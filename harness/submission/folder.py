@@ -26,7 +26,7 @@ from harness.submission.manifest import (
 from harness.submission.official import Clone
 from harness.submission.rows import Row, check_against_log
 from harness.submission.secrets import Names
-from harness.submission.source import copy_source
+from harness.submission.source import SOURCE_KEY, copy_source, ran_here, source_note
 from harness.submission.systems import SystemEntry
 from harness.submission.tree import GENERATED, SubmitterTree
 
@@ -110,6 +110,9 @@ class SubmitterFolder:
         self._rows.append(entry)
         self._reasons[str(folder)] = row.marks
         context.notes.extend(filed.notes)
+        ran = performance.record.versions.get(SOURCE_KEY)
+        if not ran_here(ran):
+            context.notes.append(f"src/ is not what made {performance.record.id}. {source_note(ran)}")
         result = performance.record.result
         context.packed.append(
             PackedRow(

@@ -31,10 +31,15 @@ def copy_source(tree: SubmitterTree, folder: PurePosixPath, project: Project, be
         _copy(tree, folder, path, project.root)
 
 
+def ran_here(ran: str | None) -> bool:
+    """Whether the source that is copied is the source with this hash."""
+    return ran == source_sha256()
+
+
 def source_note(ran: str | None) -> str:
     """Whether the source that is copied is the source that ran, as one sentence. ``ran`` is the hash in the record."""
     here = source_sha256()
-    if ran == here:
+    if ran_here(ran):
         return f"It is the source that ran (sha256 of the package {here})."
     return f"It is another state of the source (sha256 {here}) than the one that ran ({ran or 'not recorded'})."
 

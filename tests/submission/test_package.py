@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigError, MissingError, Refused
+from harness.ledger.hashes import source_sha256
 from harness.ledger.record import Fingerprint, Result, State
 from harness.rules import load
 from harness.submission import package
@@ -240,6 +241,14 @@ def test_a_verdict_that_its_findings_contradict(pack_up, store, loadgen_runs):
     add_run(store, loadgen_runs, "Offline", "performance", verdict=invalid().model_copy(update={"valid": True}))
     with pytest.raises(Refused, match="performance run INVALID"):
         pack_up()
+
+
+def test_source_that_did_not_make_the_runs_is_told(pack_up, store, loadgen_runs):
+    ran = {"harness": "0.1.0", "harness_source": source_sha256()}
+    for leg in ("performance", "accuracy"):
+        add_run(store, loadgen_runs, "Server", leg, versions=ran)
+    told = [note for note in pack_up().notes if note.startswith("src/ is not what made")]
+    assert [note.partition(".")[0] for note in told] == [f"src/ is not what made box/{BENCHMARK}/Offline/performance#1"]
 
 
 def test_a_result_that_loadgen_did_not_log(pack_up, store, loadgen_runs):
