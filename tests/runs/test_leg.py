@@ -17,6 +17,7 @@ from harness.engines.base import PromptTable
 from harness.errors import ConfigError, MissingError, RunBroke
 from harness.events import Event, LegFinished, Note, ignore
 from harness.ledger import ResultsStore
+from harness.runs import endings
 from harness.runs import leg as leg_module
 from harness.runs.leg import Group, run_leg
 from harness.runs.leg_settings import LegSettings
@@ -77,7 +78,7 @@ def test_a_full_disk_does_not_hide_why_a_leg_broke(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(leg_module, "_begin", lambda *_: (folder, record(run_id), LegSettings("", 10)))
     monkeypatch.setattr(leg_module, "_job", lambda *_: None)
     monkeypatch.setattr(leg_module, "run_job", broken)
-    monkeypatch.setattr(leg_module, "write_record", full)
+    monkeypatch.setattr(endings, "write_record", full)
     members = dataclasses.replace(
         group(store), observer=told.append, benchmark=SimpleNamespace(sampling=lambda *_, **__: None)
     )
