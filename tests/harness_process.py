@@ -75,15 +75,15 @@ class ScriptedProject:
             start_new_session=True,
         )
 
-    def run(self, *argv: object, data: Path | None = None) -> Ended:
+    def run(self, *argv: object, data: Path | None = None, timeout_s: float = TIMEOUT_S) -> Ended:
         """Runs a verb to its end."""
-        return end_of(self.start(*argv, data=data))
+        return end_of(self.start(*argv, data=data), timeout_s)
 
 
-def end_of(process: subprocess.Popen[str]) -> Ended:
+def end_of(process: subprocess.Popen[str], timeout_s: float = TIMEOUT_S) -> Ended:
     """Waits for a verb and reads what it printed; kills it where it hangs."""
     try:
-        out, err = process.communicate(timeout=TIMEOUT_S)
+        out, err = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()

@@ -178,6 +178,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except Exception:  # noqa: BLE001  the process ends here, and its log is where anyone will look
             traceback.print_exc()
             return RunBroke.exit_code
+        finally:
+            leave_in_peace()
     return 0
 
 
@@ -191,8 +193,7 @@ def follow_the_starter() -> None:
 
     def end(number: int, _: FrameType | None) -> None:
         if number == signal.SIGTERM or os.getppid() != parent:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            leave_in_peace()
             raise SystemExit(0)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -200,6 +201,12 @@ def follow_the_starter() -> None:
     signal.signal(signal.SIGHUP, end)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGHUP), 0, 0, 0)
+
+
+def leave_in_peace() -> None:
+    """No signal cuts short what is done at the end: it may come after the lifeline has ended everything."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def own_standard_output() -> TextIO:

@@ -25,8 +25,9 @@ def cpu_project(tmp_path: Path) -> ScriptedProject:
     return project
 
 
+@pytest.mark.timeout(900)
 def test_from_configuration_to_a_checked_tree(cpu_project: ScriptedProject, standin_data: Path) -> None:
-    legs = cpu_project.run("run_harness", "--systems=CPU-torch", "--test_run", data=standin_data)
+    legs = cpu_project.run("run_harness", "--systems=CPU-torch", "--test_run", data=standin_data, timeout_s=800)
     assert legs.code in (0, 1), (
         legs.err
     )  # 1: a busy machine may miss the latency limits, which is what a verdict is for
