@@ -29,7 +29,7 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
-from harness.engines.scripted_answers import ANY_ROW, CountingScript, RecordedScript, Script, read_answers
+from harness.engines.scripted_answers import ANY_ROW, FEW, CountingScript, RecordedScript, Script, read_answers
 from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSettings
 
 EXIT_SCRIPTED_DEATH: Final = 86
@@ -142,7 +142,7 @@ class ScriptedCore:
         self._failures = []
         if self._at_once:
             taken, self._at_once = self._at_once, []
-            for requests in taken if len(taken) == 1 else _joined(taken):
+            for requests in taken if len(taken) <= FEW else _joined(taken):
                 self._answer(requests, events)
         if self._agenda:
             events.extend(self._tell_due())

@@ -38,6 +38,7 @@ from harness.engines.base import (
 from harness.errors import RunBroke
 
 _BATCH = 1024  # completions per LoadGen call; larger calls hold the interpreter lock for longer and gain nothing
+_FEW = 16  # up to so many answers, a loop is faster than columns
 _JOIN_S = 10.0
 _SWITCH_INTERVAL_S = 5e-4
 _MARKER_ADDRESS: int = FAILED_MARKER.ctypes.data
@@ -177,47 +178,57 @@ class LoadGenSut:
         self._note_firsts((told, now))
 
     def _add_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
-        numbers = event.numbers
-        if len(numbers) > 1 or event.ends[0] < self._min_tokens:
-            self._add_several_answers(event, now, firsts, dones)
+        if not self._tell_first and len(event.numbers) > _FEW:
+            self._tell_many_answers(event, now, firsts, dones)
             return
-        number, length = numbers[0], event.ends[0]
-        address = event.address or _address(event.tokens)
-        # LoadGen wants a first token for every answer; an engine may tell a whole answer at once.
-        if not self._claim(number) and self._tell_first:
-            firsts.append(loadgen.QuerySampleResponse(number, address, 4, 1))
-        dones.append(loadgen.QuerySampleResponse(number, address, 4 * length, length))
-        self._note_dones((numbers, event.ends, event.finish, event.first_ns, event.done_ns, now))
+        address, begin = event.address or _address(event.tokens), 0
+        for i, end in enumerate(event.ends):
+            number, length = event.numbers[i], end - begin
+            if length < self._min_tokens:
+                self._add_failure(_too_short(number, length, self._min_tokens), now, firsts, dones)
+            else:
+                # LoadGen wants a first token for every answer; an engine may tell a whole answer at once.
+                if not self._claim(number) and self._tell_first:
+                    firsts.append(loadgen.QuerySampleResponse(number, address, 4, 1))
+                dones.append(loadgen.QuerySampleResponse(number, address, 4 * length, length))
+                note = (number,), (length,), (event.finish[i],), (event.first_ns[i],), (event.done_ns[i],), now
+                self._note_dones(note)
+            address += 4 * length
+            begin = end
 
-    def _add_several_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
-        """The same one by one where first tokens are told or one is too short, in columns where not."""
+    def _tell_many_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
+        """The same in columns, where no first tokens are told. Completes in batches as it goes: responses that are
+        made and dropped in the processor's cache cost half of those that all live at once.
+        """
         ends = np.array(event.ends, np.int64)
         lengths = ends - np.concatenate((ends[:1] * 0, ends[:-1]))
-        if not self._tell_first and int(lengths.min()) >= self._min_tokens:
-            self._tell_many_answers(event, ends, lengths, now)
-            return
-        for i, length in enumerate(lengths.tolist()):
-            if length < self._min_tokens:
-                self._add_failure(_too_short(event.numbers[i], length, self._min_tokens), now, firsts, dones)
-            else:
-                self._add_answers(_only(event, i, length), now, firsts, dones)
-
-    def _tell_many_answers(self, event: Answers, ends: Int64Array, lengths: Int64Array, now: int) -> None:
-        """Completes in batches as it goes: responses that are made and dropped in the processor's cache cost half of
-        those that all live at once.
-        """
-        self._claim_all(event.numbers)
+        if int(lengths.min()) < self._min_tokens:
+            event, ends, lengths = self._without_short(event, ends, lengths, now, firsts, dones)
         tokens = lengths.tolist()
-        self._note_dones((event.numbers, tokens, event.finish, event.first_ns, event.done_ns, now))
         base = event.address or _address(event.tokens)
         addresses = base + 4 * (ends - lengths)
-        sizes = 4 * lengths
         for at in range(0, len(tokens), _BATCH):
             batch = slice(at, at + _BATCH)
             numbers = event.numbers[batch]
-            columns = numbers, addresses[batch].tolist(), sizes[batch].tolist(), tokens[batch]
+            self._claim_all(numbers)
+            columns = numbers, addresses[batch].tolist(), (4 * lengths[batch]).tolist(), tokens[batch]
             loadgen.QuerySamplesComplete(list(map(loadgen.QuerySampleResponse, *columns)))
             self._completed += len(numbers)
+        self._note_dones((event.numbers, tokens, event.finish, event.first_ns, event.done_ns, now))
+
+    def _without_short(
+        self, event: Answers, ends: Int64Array, lengths: Int64Array, now: int, firsts: list[Any], dones: list[Any]
+    ) -> tuple[Answers, Int64Array, Int64Array]:
+        """A batch less its answers that are too short, which are failed samples."""
+        kept = np.flatnonzero(lengths >= self._min_tokens)
+        for i in np.flatnonzero(lengths < self._min_tokens).tolist():
+            self._add_failure(_too_short(event.numbers[i], int(lengths[i]), self._min_tokens), now, firsts, dones)
+        numbers, finish, first_ns, done_ns = (
+            [column[i] for i in kept.tolist()]
+            for column in (event.numbers, event.finish, event.first_ns, event.done_ns)
+        )
+        left = Answers(numbers, event.tokens, ends[kept].tolist(), first_ns, done_ns, finish, event.address)
+        return left, ends[kept], lengths[kept]
 
     def _add_failure(self, failure: Failure, now: int, firsts: list[Any], dones: list[Any]) -> None:
         number = failure.number
@@ -258,19 +269,6 @@ def _address(tokens: Int32Array) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(cast("Any", tokens)))
     except (TypeError, ValueError):  # read-only, or empty
         return tokens.ctypes.data
-
-
-def _only(event: Answers, i: int, length: int) -> Answers:
-    """Answer i of a batch, as a batch of one; its tokens are a view of the batch's."""
-    end = event.ends[i]
-    return Answers(
-        numbers=(event.numbers[i],),
-        tokens=event.tokens[end - length : end],
-        ends=(length,),
-        first_ns=(event.first_ns[i],),
-        done_ns=(event.done_ns[i],),
-        finish=(event.finish[i],),
-    )
 
 
 def _not_outstanding(number: int) -> RunBroke:
