@@ -1,63 +1,70 @@
 """What the SUT notes of each sample while LoadGen measures, and the columns it is put together to afterwards.
 
-A note keeps the columns that were handed over anyway, so it costs one tuple however many samples it is about.
+A note is a few integers at the end of a flat array: no object is kept for a sample, and a long run touches little
+memory.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
 
 from harness.engines.base import Failure, PromptTable
 from harness.ledger.samples import NONE, Int64, SampleState
 
-Column: TypeAlias = Sequence[int]
-Issued: TypeAlias = tuple[Column, Column, int]
-"""Ids, rows, and when LoadGen handed them over."""
-Firsts: TypeAlias = tuple[Column, int]
-"""Ids, and when their first tokens were told."""
-Dones: TypeAlias = tuple[Column, Column, Column, Column, Column, int]
-"""Ids, tokens, finish, when the engine had first and last token, and when the completion was told."""
+
+def _notes() -> array[int]:
+    return array("q")
 
 
 @dataclass(slots=True)
 class Record:
-    """Notes in the order they were made. Samples go by LoadGen's response ids, which no two samples share.
+    """Flat arrays of int64, so many a note. Samples go by LoadGen's response ids, which no two samples share.
 
-    A first token that was told together with its completion has no note of its own.
+    ``issued``: id, row, nanoseconds. ``firsts``: id, nanoseconds; a first token that was told together with its
+    completion has no note of its own. ``dones``: id, tokens, finish, when the engine had the first and the last token,
+    and when the completion was told.
     """
 
     tells_first_tokens: bool
-    issued: list[Issued] = field(default_factory=list)
-    firsts: list[Firsts] = field(default_factory=list)
-    dones: list[Dones] = field(default_factory=list)
+    issued: array[int] = field(default_factory=_notes)
+    firsts: array[int] = field(default_factory=_notes)
+    dones: array[int] = field(default_factory=_notes)
     failures: list[Failure] = field(default_factory=list)
 
     def frozen(self) -> FrozenRecord:
         """A copy that stands still, whatever LoadGen's thread goes on to do."""
         # What was issued last: nothing is told of a sample whose issue is not noted.
-        failures, firsts, dones = tuple(self.failures), list(self.firsts), list(self.dones)
-        issued = list(self.issued)
-        done_counts = [len(note[0]) for note in dones]
+        failures, firsts, dones = tuple(self.failures), _columns(self.firsts, 2), _columns(self.dones, 6)
+        issued = _columns(self.issued, 3)
         return FrozenRecord(
             tells_first_tokens=self.tells_first_tokens,
-            ids=_joined(note[0] for note in issued),
-            rows=_joined(note[1] for note in issued),
-            issued_ns=np.repeat(_column(note[2] for note in issued), [len(note[0]) for note in issued]),
-            first_ids=_joined(note[0] for note in firsts),
-            first_ns=np.repeat(_column(note[1] for note in firsts), [len(note[0]) for note in firsts]),
-            done_ids=_joined(note[0] for note in dones),
-            tokens=_joined(note[1] for note in dones),
-            finish=_joined(note[2] for note in dones),
-            engine_first_ns=_joined(note[3] for note in dones),
-            engine_done_ns=_joined(note[4] for note in dones),
-            done_ns=np.repeat(_column(note[5] for note in dones), done_counts),
+            ids=issued[0],
+            rows=issued[1],
+            issued_ns=issued[2],
+            first_ids=firsts[0],
+            first_ns=firsts[1],
+            done_ids=dones[0],
+            tokens=dones[1],
+            finish=dones[2],
+            engine_first_ns=dones[3],
+            engine_done_ns=dones[4],
+            done_ns=dones[5],
             failures=failures,
         )
+
+
+def extend(notes: array[int], *columns: Int64 | Sequence[int] | int) -> None:
+    """Appends n notes at once: a column is n values, or one value for all."""
+    notes.frombytes(np.stack(np.broadcast_arrays(*(np.asarray(c, np.int64) for c in columns)), axis=1).tobytes())
+
+
+def _columns(notes: array[int], width: int) -> Int64:
+    """A copy as columns (width, n); a note that is being appended at this moment is whole or not there."""
+    return np.frombuffer(notes.tobytes(), dtype=np.int64).reshape(-1, width).T.copy()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +87,7 @@ class FrozenRecord:
     done_ns: Int64
     failures: tuple[Failure, ...]
 
-    def rows_of(self, ids: Column) -> list[int]:
+    def rows_of(self, ids: Sequence[int]) -> list[int]:
         """The data set's rows of samples."""
         rows: list[int] = self.rows[self._places(np.array(ids, dtype=np.int64))].tolist()
         return rows
@@ -116,11 +123,3 @@ class FrozenRecord:
         """Where in the order of issue the samples of these ids stand."""
         order = np.argsort(self.ids, kind="stable")
         return order[np.searchsorted(self.ids[order], ids)]
-
-
-def _joined(columns: Iterable[Column]) -> Int64:
-    return _column(itertools.chain.from_iterable(columns))
-
-
-def _column(values: Iterable[int]) -> Int64:
-    return np.fromiter(values, dtype=np.int64)

@@ -22,7 +22,7 @@ import mlperf_loadgen as loadgen
 import numpy as np
 
 from harness.clients.loadgen.job import FAILED_MARKER
-from harness.clients.loadgen.record import Record
+from harness.clients.loadgen.record import Record, extend
 from harness.engines.base import (
     Answers,
     Engine,
@@ -63,9 +63,9 @@ class LoadGenSut:
     ) -> None:
         self.record = Record(tells_first_tokens=token_latencies)
         # Bound once: a look-up less each time.
-        self._note_issued = self.record.issued.append
-        self._note_firsts = self.record.firsts.append
-        self._note_dones = self.record.dones.append
+        self._note_issued = self.record.issued.extend
+        self._note_firsts = self.record.firsts.extend
+        self._note_dones = self.record.dones.extend
         self._submit = engine.submit
         self._engine = engine
         self._prompts = prompts
@@ -92,9 +92,12 @@ class LoadGenSut:
             if not self._pending:
                 self._last_progress_ns = now  # nothing was outstanding: the engine was not slow, it was idle
             # All is noted before the engine can answer: the completion thread looks samples up by their ids.
-            for query_id in query_ids:
-                self._pending[query_id] = False
-            self._note_issued((query_ids, rows, now))
+            if len(query_ids) == 1:
+                self._pending[query_ids[0]] = False
+                self._note_issued((query_ids[0], rows[0], now))
+            else:
+                self._pending.update(dict.fromkeys(query_ids, False))
+                extend(self.record.issued, query_ids, rows, now)
             self._issued += len(query_ids)
             self._submit(Requests(self._workload, query_ids, rows, self._prompts, rows))
         except Exception as error:  # noqa: BLE001 - an exception that reaches LoadGen leaves it broken and silent
@@ -168,31 +171,29 @@ class LoadGenSut:
         if not self._tell_first:
             return
         address = _address(event.tokens)
-        told = []
         for number, position in zip(event.numbers, event.positions, strict=True):
             if position == 0 and not self._pending.get(number, True):
                 self._pending[number] = True
                 firsts.append(loadgen.QuerySampleResponse(number, address, 4, 1))
-                told.append(number)
+                self._note_firsts((number, now))
             address += 4
-        self._note_firsts((told, now))
 
     def _add_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
         if not self._tell_first and len(event.numbers) > _FEW:
             self._tell_many_answers(event, now, firsts, dones)
             return
+        told = [self._claim(number) for number in event.numbers]
         address, begin = event.address or _address(event.tokens), 0
         for i, end in enumerate(event.ends):
             number, length = event.numbers[i], end - begin
             if length < self._min_tokens:
-                self._add_failure(_too_short(number, length, self._min_tokens), now, firsts, dones)
+                self._add_marker(_too_short(number, length, self._min_tokens), told[i], now, firsts, dones)
             else:
                 # LoadGen wants a first token for every answer; an engine may tell a whole answer at once.
-                if not self._claim(number) and self._tell_first:
+                if self._tell_first and not told[i]:
                     firsts.append(loadgen.QuerySampleResponse(number, address, 4, 1))
                 dones.append(loadgen.QuerySampleResponse(number, address, 4 * length, length))
-                note = (number,), (length,), (event.finish[i],), (event.first_ns[i],), (event.done_ns[i],), now
-                self._note_dones(note)
+                self._note_dones((number, length, event.finish[i], event.first_ns[i], event.done_ns[i], now))
             address += 4 * length
             begin = end
 
@@ -207,14 +208,14 @@ class LoadGenSut:
         tokens = lengths.tolist()
         base = event.address or _address(event.tokens)
         addresses = base + 4 * (ends - lengths)
+        self._claim_all(event.numbers)
+        extend(self.record.dones, event.numbers, lengths, event.finish, event.first_ns, event.done_ns, now)
         for at in range(0, len(tokens), _BATCH):
             batch = slice(at, at + _BATCH)
-            numbers = event.numbers[batch]
-            self._claim_all(numbers)
-            columns = numbers, addresses[batch].tolist(), (4 * lengths[batch]).tolist(), tokens[batch]
-            loadgen.QuerySamplesComplete(list(map(loadgen.QuerySampleResponse, *columns)))
-            self._completed += len(numbers)
-        self._note_dones((event.numbers, tokens, event.finish, event.first_ns, event.done_ns, now))
+            columns = event.numbers[batch], addresses[batch].tolist(), (4 * lengths[batch]).tolist(), tokens[batch]
+            responses = list(map(loadgen.QuerySampleResponse, *columns))
+            loadgen.QuerySamplesComplete(responses)
+            self._completed += len(responses)
 
     def _without_short(
         self, event: Answers, ends: Int64Array, lengths: Int64Array, now: int, firsts: list[Any], dones: list[Any]
@@ -231,10 +232,14 @@ class LoadGenSut:
         return left, ends[kept], lengths[kept]
 
     def _add_failure(self, failure: Failure, now: int, firsts: list[Any], dones: list[Any]) -> None:
+        self._add_marker(failure, self._claim(failure.number), now, firsts, dones)
+
+    def _add_marker(self, failure: Failure, told: bool, now: int, firsts: list[Any], dones: list[Any]) -> None:
+        """Completes a failed sample, whose first token was ``told`` or not."""
         number = failure.number
-        if not self._claim(number) and self._tell_first:
+        if self._tell_first and not told:
             firsts.append(loadgen.QuerySampleResponse(number, _MARKER_ADDRESS, 4, 1))
-            self._note_firsts(((number,), now))
+            self._note_firsts((number, now))
         dones.append(loadgen.QuerySampleResponse(number, _MARKER_ADDRESS, FAILED_MARKER.nbytes, len(FAILED_MARKER)))
         self.record.failures.append(failure)
 
