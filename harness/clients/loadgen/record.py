@@ -64,7 +64,8 @@ def extend(notes: array[int], *columns: Int64 | Sequence[int] | int) -> None:
 
 def _columns(notes: array[int], width: int) -> Int64:
     """A copy as columns (width, n); a note that is being appended at this moment is whole or not there."""
-    return np.frombuffer(notes.tobytes(), dtype=np.int64).reshape(-1, width).T.copy()
+    columns: Int64 = np.frombuffer(notes.tobytes(), dtype=np.int64).reshape(-1, width).T.copy()
+    return columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
