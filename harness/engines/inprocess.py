@@ -29,16 +29,15 @@ class InProcessEngine:
 
     def poll(self, timeout_s: float) -> list[Event]:
         """Steps the core until it tells something, ``wake`` is called or ``timeout_s`` is over."""
-        core = self._core
-        woken = self._receive(timeout_s)
-        events = core.step()
-        if events or woken:
-            return events
         deadline = time.monotonic() + timeout_s
-        while not (events or woken) and (left := deadline - time.monotonic()) > 0:
-            woken = self._receive(left)
-            events = core.step()
-        return events
+        while True:
+            woken = self._receive(timeout_s)
+            events = self._core.step()
+            if events or woken:
+                return events
+            timeout_s = deadline - time.monotonic()
+            if timeout_s <= 0:
+                return events
 
     def close(self) -> None:
         """Forgets what is outstanding. For when nobody polls any more."""

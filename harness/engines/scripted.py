@@ -128,8 +128,11 @@ class ScriptedCore:
 
     def submit(self, requests: Requests) -> None:
         """Takes them; see :class:`~harness.engines.base.EngineCore`."""
-        course = self._course_of(requests.workload)
-        if not self._fits(requests, course.script):
+        course = self._course
+        if course is None or course.workload is not requests.workload:
+            course = self._course_of(requests.workload)
+        known_to_fit = requests.prompts is self._all_fit and course.script.rows == ANY_ROW
+        if not known_to_fit and not self._fits(requests, course.script):
             requests = self._without_unfit(requests, course.script)
         if course.at_once:
             self._at_once.append(requests)
@@ -143,7 +146,10 @@ class ScriptedCore:
         if self._at_once:
             taken, self._at_once = self._at_once, []
             for requests in taken if len(taken) <= FEW else _joined(taken):
-                self._answer(requests, events)
+                if len(requests.rows) == 1:
+                    self._answer_one(requests, events)
+                else:
+                    self._answer_many(requests, events)
         if self._agenda:
             events.extend(self._tell_due())
         return events
@@ -212,27 +218,32 @@ class ScriptedCore:
             [requests.prompt_rows[i] for i in fit],
         )
 
-    def _answer(self, requests: Requests, events: list[Event]) -> None:
-        """Tokens and answers of requests that take no time; first tokens alone would say nothing more."""
+    def _answer_one(self, requests: Requests, events: list[Event]) -> None:
+        """Tokens and answer of a request that takes no time; a first token alone would say nothing more."""
+        course = self._course
+        if course is None or course.workload is not requests.workload:
+            course = self._course_of(requests.workload)
+        answer, address = course.script.one(requests.rows[0], course.cap)
+        length, now = len(answer), self._clock()
+        if course.told > 1:
+            events.extend(Tokens(requests.numbers, (i,), answer[i : i + 1], now) for i in range(length))
+        once = (now,)
+        finish = LENGTH if length >= course.cap else STOP
+        events.append(Answers(requests.numbers, answer, (length,), once, once, finish, address))
+
+    def _answer_many(self, requests: Requests, events: list[Event]) -> None:
+        """The same for n requests, in columns."""
         course = self._course_of(requests.workload)
-        now = self._clock()
-        numbers, rows, n = requests.numbers, requests.rows, len(requests.rows)
-        if n == 1:
-            answer = course.script.one(rows[0], course.cap)
-            length = len(answer)
-            if course.told > 1:
-                events.extend(Tokens(numbers, (i,), answer[i : i + 1], now) for i in range(length))
-            finish = LENGTH if length >= course.cap else STOP
-            once = (now,)
-            events.append(Answers(numbers, answer, (length,), once, once, finish, course.script.address(rows[0])))
-        elif n:
-            batch = course.script.many(rows, course.cap)
-            if course.told > 1:
-                for at in range(batch.longest):
-                    which, tokens = batch.at(at, numbers)
-                    events.append(Tokens(which, (at,) * len(which), tokens, now))
-            times = (now,) * n
-            events.append(Answers(numbers, batch.tokens, batch.ends, times, times, batch.finish))
+        numbers, n, now = requests.numbers, len(requests.rows), self._clock()
+        if not n:
+            return
+        batch = course.script.many(requests.rows, course.cap)
+        if course.told > 1:
+            for at in range(batch.longest):
+                which, tokens = batch.at(at, numbers)
+                events.append(Tokens(which, (at,) * len(which), tokens, now))
+        times = (now,) * n
+        events.append(Answers(numbers, batch.tokens, batch.ends, times, times, batch.finish))
 
     def _schedule(self, requests: Requests, course: _Course) -> None:
         settings, faults = self._settings, course.faults
@@ -297,7 +308,7 @@ def _joined(taken: list[Requests]) -> Iterator[Requests]:
 
 
 def _begin(number: int, row: int, course: _Course) -> _Running:
-    answer = course.script.one(row, course.cap)
+    answer, _ = course.script.one(row, course.cap)
     finish = Finish.LENGTH if len(answer) >= course.cap else Finish.STOP
     shortened = course.faults.shortened(row)
     if shortened is not None:

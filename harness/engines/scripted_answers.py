@@ -24,11 +24,8 @@ class Script(Protocol):
     rows: int
     """For how many rows there are answers."""
 
-    def one(self, row: int, cap: int) -> Int32Array:
-        """The first ``cap`` ids of the answer of one row; a view."""
-
-    def address(self, row: int) -> int:
-        """Where in memory the answer of one row lies."""
+    def one(self, row: int, cap: int) -> tuple[Int32Array, int]:
+        """The first ``cap`` ids of the answer of one row, a view, and where in memory they lie."""
 
     def many(self, rows: Sequence[int], cap: int) -> Batch:
         """The same for n rows, in memory of their own."""
@@ -72,14 +69,11 @@ class CountingScript:
         self._counted: Int32Array = np.arange(vocab_size + length, dtype=np.int64).__mod__(vocab_size).astype(np.int32)
         self._address: int = self._counted.ctypes.data
 
-    def one(self, row: int, cap: int) -> Int32Array:
+    def one(self, row: int, cap: int) -> tuple[Int32Array, int]:
         """A view into one table: nothing is computed."""
         first = row % self._vocab_size
-        return self._counted[first : first + (self._length if self._length < cap else cap)]
-
-    def address(self, row: int) -> int:
-        """By arithmetic."""
-        return self._address + 4 * (row % self._vocab_size)
+        last = first + (self._length if self._length < cap else cap)
+        return self._counted[first:last], self._address + 4 * first
 
     def many(self, rows: Sequence[int], cap: int) -> Batch:
         """n equal lengths, so one gather from the table."""
@@ -88,7 +82,7 @@ class CountingScript:
         if not length:
             return Batch(self._counted[:0], (0,) * n, finish, 0)
         if n <= FEW:
-            tokens = np.concatenate([self.one(row, cap) for row in rows])
+            tokens = np.concatenate([self.one(row, cap)[0] for row in rows])
         else:
             first = np.array(rows, np.int64) % self._vocab_size
             tokens = self._counted[first[:, None] + np.arange(length)].reshape(-1)
@@ -105,14 +99,10 @@ class RecordedScript:
         self._ends = ends
         self._starts = np.concatenate((np.zeros(1, np.int64), ends[:-1])) if len(ends) else ends
 
-    def one(self, row: int, cap: int) -> Int32Array:
+    def one(self, row: int, cap: int) -> tuple[Int32Array, int]:
         """A view into the file's array."""
         start = int(self._starts[row])
-        return self._tokens[start : min(int(self._ends[row]), start + cap)]
-
-    def address(self, row: int) -> int:
-        """By arithmetic."""
-        return self._address + 4 * int(self._starts[row])
+        return self._tokens[start : min(int(self._ends[row]), start + cap)], self._address + 4 * start
 
     def many(self, rows: Sequence[int], cap: int) -> Batch:
         """A ragged gather: the place of each id is its answer's start plus its position in the answer."""

@@ -25,7 +25,7 @@ def some_scripts(draw: st.DrawFn) -> tuple[Script, int]:
 def test_many_are_what_each_is_alone(script_rows: tuple[Script, int], data: st.DataObject, cap: int, n: int) -> None:
     script, n_rows = script_rows
     rows = data.draw(st.lists(st.integers(0, n_rows - 1), min_size=n, max_size=n))
-    alone = [script.one(row, cap).tolist() for row in rows]
+    alone = [script.one(row, cap)[0].tolist() for row in rows]
     batch = script.many(rows, cap)
     starts = [0, *batch.ends]
     together = [batch.tokens[start:end].tolist() for start, end in zip(starts, batch.ends, strict=False)]

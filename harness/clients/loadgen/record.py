@@ -35,6 +35,11 @@ class Record:
     dones: array[int] = field(default_factory=_notes)
     failures: list[Failure] = field(default_factory=list)
 
+    @property
+    def issued_count(self) -> int:
+        """How many samples are noted as issued."""
+        return len(self.issued) // 3
+
     def frozen(self) -> FrozenRecord:
         """A copy that stands still, whatever LoadGen's thread goes on to do."""
         # What was issued last: nothing is told of a sample whose issue is not noted.

@@ -62,7 +62,8 @@ class LoadGenSut:
         on_broken: Callable[[BaseException], None],
     ) -> None:
         self.record = Record(tells_first_tokens=token_latencies)
-        # Bound once: a look-up less each time.
+        # Bound once: a look-up or two less each time.
+        self._response = loadgen.QuerySampleResponse
         self._note_issued = self.record.issued.extend
         self._note_firsts = self.record.firsts.extend
         self._note_dones = self.record.dones.extend
@@ -75,7 +76,6 @@ class LoadGenSut:
         self._on_broken = on_broken
         self._pending: dict[int, bool] = {}
         """Outstanding samples by id: whether their first token has been told."""
-        self._issued = 0
         self._completed = 0
         self._closing = False
         self._last_progress_ns = time.monotonic_ns()
@@ -98,7 +98,6 @@ class LoadGenSut:
             else:
                 self._pending.update(dict.fromkeys(query_ids, False))
                 extend(self.record.issued, query_ids, rows, now)
-            self._issued += len(query_ids)
             self._submit(Requests(self._workload, query_ids, rows, self._prompts, rows))
         except Exception as error:  # noqa: BLE001 - an exception that reaches LoadGen leaves it broken and silent
             self._on_broken(error)
@@ -124,7 +123,7 @@ class LoadGenSut:
     @property
     def issued(self) -> int:
         """Samples that LoadGen has issued so far."""
-        return self._issued
+        return self.record.issued_count
 
     @property
     def completed(self) -> int:
@@ -162,8 +161,12 @@ class LoadGenSut:
         if firsts:
             loadgen.FirstTokenComplete(firsts)
         # ``events`` keeps the answers' buffers alive until LoadGen has copied what it wants of them.
-        for start in range(0, len(dones), _BATCH):
-            loadgen.QuerySamplesComplete(dones[start : start + _BATCH] if len(dones) > _BATCH else dones)
+        if len(dones) <= _BATCH:
+            if dones:
+                loadgen.QuerySamplesComplete(dones)
+        else:
+            for start in range(0, len(dones), _BATCH):
+                loadgen.QuerySamplesComplete(dones[start : start + _BATCH])
         self._completed += len(dones)
         self._last_progress_ns = now
 
@@ -174,11 +177,27 @@ class LoadGenSut:
         for number, position in zip(event.numbers, event.positions, strict=True):
             if position == 0 and not self._pending.get(number, True):
                 self._pending[number] = True
-                firsts.append(loadgen.QuerySampleResponse(number, address, 4, 1))
+                firsts.append(self._response(number, address, 4, 1))
                 self._note_firsts((number, now))
             address += 4
 
     def _add_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
+        length = event.ends[0]
+        if len(event.numbers) > 1 or length < self._min_tokens:
+            self._add_several_answers(event, now, firsts, dones)
+            return
+        number = event.numbers[0]
+        told = self._pending.pop(number, None)
+        if told is None:
+            raise _not_outstanding(number)
+        address = event.address or _address(event.tokens)
+        # LoadGen wants a first token for every answer; an engine may tell a whole answer at once.
+        if self._tell_first and not told:
+            firsts.append(self._response(number, address, 4, 1))
+        dones.append(self._response(number, address, 4 * length, length))
+        self._note_dones((number, length, event.finish[0], event.first_ns[0], event.done_ns[0], now))
+
+    def _add_several_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
         if not self._tell_first and len(event.numbers) > _FEW:
             self._tell_many_answers(event, now, firsts, dones)
             return
@@ -189,10 +208,9 @@ class LoadGenSut:
             if length < self._min_tokens:
                 self._add_marker(_too_short(number, length, self._min_tokens), told[i], now, firsts, dones)
             else:
-                # LoadGen wants a first token for every answer; an engine may tell a whole answer at once.
                 if self._tell_first and not told[i]:
-                    firsts.append(loadgen.QuerySampleResponse(number, address, 4, 1))
-                dones.append(loadgen.QuerySampleResponse(number, address, 4 * length, length))
+                    firsts.append(self._response(number, address, 4, 1))
+                dones.append(self._response(number, address, 4 * length, length))
                 self._note_dones((number, length, event.finish[i], event.first_ns[i], event.done_ns[i], now))
             address += 4 * length
             begin = end
@@ -213,7 +231,7 @@ class LoadGenSut:
         for at in range(0, len(tokens), _BATCH):
             batch = slice(at, at + _BATCH)
             columns = event.numbers[batch], addresses[batch].tolist(), (4 * lengths[batch]).tolist(), tokens[batch]
-            responses = list(map(loadgen.QuerySampleResponse, *columns))
+            responses = list(map(self._response, *columns))
             loadgen.QuerySamplesComplete(responses)
             self._completed += len(responses)
 
@@ -238,19 +256,19 @@ class LoadGenSut:
         """Completes a failed sample, whose first token was ``told`` or not."""
         number = failure.number
         if self._tell_first and not told:
-            firsts.append(loadgen.QuerySampleResponse(number, _MARKER_ADDRESS, 4, 1))
+            firsts.append(self._response(number, _MARKER_ADDRESS, 4, 1))
             self._note_firsts((number, now))
-        dones.append(loadgen.QuerySampleResponse(number, _MARKER_ADDRESS, FAILED_MARKER.nbytes, len(FAILED_MARKER)))
+        dones.append(self._response(number, _MARKER_ADDRESS, FAILED_MARKER.nbytes, len(FAILED_MARKER)))
         self.record.failures.append(failure)
 
     def _claim(self, number: int) -> bool:
         """Takes a sample off the outstanding ones: whether its first token was told. Completing one twice would be an
         error inside LoadGen.
         """
-        try:
-            return self._pending.pop(number)
-        except KeyError:
-            raise _not_outstanding(number) from None
+        told = self._pending.pop(number, None)
+        if told is None:
+            raise _not_outstanding(number)
+        return told
 
     def _claim_all(self, numbers: Sequence[int]) -> None:
         try:
