@@ -10,7 +10,7 @@ import heapq
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,7 +29,7 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
-from harness.engines.scripted_answers import ANY_ROW, FEW, CountingScript, RecordedScript, Script, read_answers
+from harness.engines.scripted_answers import ANY_ROW, CountingScript, RecordedScript, Script, read_answers
 from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSettings
 
 EXIT_SCRIPTED_DEATH: Final = 86
@@ -106,8 +106,7 @@ class ScriptedCore:
         }
         self._course: _Course | None = None
         self._all_fit: PromptTable | None = None
-        self._at_once: list[Requests] = []
-        self._failures: list[Event] = []
+        self._ready: list[Event] = []
         self._agenda: list[tuple[int, int, _Running]] = []
         self._entries = 0
         self._slots = _Slots([0] * (settings.slots or 0))
@@ -134,29 +133,23 @@ class ScriptedCore:
         known_to_fit = requests.prompts is self._all_fit and course.script.rows == ANY_ROW
         if not known_to_fit and not self._fits(requests, course.script):
             requests = self._without_unfit(requests, course.script)
-        if course.at_once:
-            self._at_once.append(requests)
-        else:
+        if not course.at_once:
             self._schedule(requests, course)
+        elif len(requests.rows) == 1:
+            self._answer_one(requests, course)
+        else:
+            self._answer_many(requests, course)
 
     def step(self) -> list[Event]:
         """Tells all that is due."""
-        events = self._failures
-        self._failures = []
-        if self._at_once:
-            taken, self._at_once = self._at_once, []
-            for requests in taken if len(taken) <= FEW else _joined(taken):
-                if len(requests.rows) == 1:
-                    self._answer_one(requests, events)
-                else:
-                    self._answer_many(requests, events)
+        events, self._ready = self._ready, []
         if self._agenda:
             events.extend(self._tell_due())
         return events
 
     def wait_s(self) -> float | None:
         """Until the next thing is due."""
-        if self._at_once or self._failures:
+        if self._ready:
             return 0.0
         if not self._agenda:
             return None
@@ -164,8 +157,7 @@ class ScriptedCore:
 
     def cancel(self) -> None:
         """Forgets all requests and frees all slots."""
-        self._at_once = []
-        self._failures = []
+        self._ready = []
         self._agenda = []
         self._slots = _Slots([0] * (self._settings.slots or 0))
 
@@ -204,10 +196,10 @@ class ScriptedCore:
             length = int(requests.prompts.lengths[requests.prompt_rows[i]])
             if length >= limit:
                 message = f"the prompt of row {row} has {length} tokens; prompt and answer together may have {limit}"
-                self._failures.append(Failure(number, "prompt_too_long", message))
+                self._ready.append(Failure(number, "prompt_too_long", message))
             elif not 0 <= row < script.rows:
                 message = f"no scripted answer for row {row} of {requests.workload.dataset!r}"
-                self._failures.append(Failure(number, "no_such_row", message))
+                self._ready.append(Failure(number, "no_such_row", message))
             else:
                 fit.append(i)
         return Requests(
@@ -218,22 +210,18 @@ class ScriptedCore:
             [requests.prompt_rows[i] for i in fit],
         )
 
-    def _answer_one(self, requests: Requests, events: list[Event]) -> None:
+    def _answer_one(self, requests: Requests, course: _Course) -> None:
         """Tokens and answer of a request that takes no time; a first token alone would say nothing more."""
-        course = self._course
-        if course is None or course.workload is not requests.workload:
-            course = self._course_of(requests.workload)
         answer, address = course.script.one(requests.rows[0], course.cap)
         length, now = len(answer), self._clock()
         if course.told > 1:
-            events.extend(Tokens(requests.numbers, (i,), answer[i : i + 1], now) for i in range(length))
+            self._ready.extend(Tokens(requests.numbers, (i,), answer[i : i + 1], now) for i in range(length))
         once = (now,)
         finish = LENGTH if length >= course.cap else STOP
-        events.append(Answers(requests.numbers, answer, (length,), once, once, finish, address))
+        self._ready.append(Answers(requests.numbers, answer, (length,), once, once, finish, address))
 
-    def _answer_many(self, requests: Requests, events: list[Event]) -> None:
+    def _answer_many(self, requests: Requests, course: _Course) -> None:
         """The same for n requests, in columns."""
-        course = self._course_of(requests.workload)
         numbers, n, now = requests.numbers, len(requests.rows), self._clock()
         if not n:
             return
@@ -241,9 +229,9 @@ class ScriptedCore:
         if course.told > 1:
             for at in range(batch.longest):
                 which, tokens = batch.at(at, numbers)
-                events.append(Tokens(which, (at,) * len(which), tokens, now))
+                self._ready.append(Tokens(which, (at,) * len(which), tokens, now))
         times = (now,) * n
-        events.append(Answers(numbers, batch.tokens, batch.ends, times, times, batch.finish))
+        self._ready.append(Answers(numbers, batch.tokens, batch.ends, times, times, batch.finish))
 
     def _schedule(self, requests: Requests, course: _Course) -> None:
         settings, faults = self._settings, course.faults
@@ -289,22 +277,6 @@ class ScriptedCore:
         if done:
             events.append(_answers(done, now))
         return events
-
-
-def _joined(taken: list[Requests]) -> Iterator[Requests]:
-    """Neighbours of one workload as one, so that many small requests cost as little as one large one."""
-    first = 0
-    for i in range(1, len(taken) + 1):
-        if i < len(taken) and taken[i].workload is taken[first].workload:
-            continue
-        group = taken[first:i]
-        first = i
-        if len(group) == 1:
-            yield group[0]
-        else:
-            numbers = [number for requests in group for number in requests.numbers]
-            rows = [row for requests in group for row in requests.rows]
-            yield Requests(group[0].workload, numbers, rows, group[0].prompts, ())
 
 
 def _begin(number: int, row: int, course: _Course) -> _Running:
