@@ -1,7 +1,7 @@
 """What the SUT notes of each sample while LoadGen measures, and the columns it is put together to afterwards.
 
-A note is a few integers at the end of a flat array: no object is kept for a sample, and a long run touches little
-memory.
+A note of one sample is a few integers at the end of a flat array: no object is kept for it, and a long run touches
+little memory. A note of many samples keeps their columns as they came.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from harness.engines.base import Failure, PromptTable
 from harness.ledger.samples import NONE, Int64, SampleState
+
+Column: TypeAlias = Sequence[int]
 
 
 def _notes() -> array[int]:
@@ -26,25 +29,33 @@ class Record:
 
     ``issued``: id, row, nanoseconds. ``firsts``: id, nanoseconds; a first token that was told together with its
     completion has no note of its own. ``dones``: id, tokens, finish, when the engine had the first and the last token,
-    and when the completion was told.
+    and when the completion was told. ``issued_many`` and ``dones_many`` hold the same of many samples, as columns; the
+    last is one value for all.
     """
 
     tells_first_tokens: bool
     issued: array[int] = field(default_factory=_notes)
     firsts: array[int] = field(default_factory=_notes)
     dones: array[int] = field(default_factory=_notes)
+    issued_many: list[tuple[Column, Column, int]] = field(default_factory=list)
+    dones_many: list[tuple[Column, Column, Column, Column, Column, int]] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
     @property
     def issued_count(self) -> int:
         """How many samples are noted as issued."""
-        return len(self.issued) // 3
+        return len(self.issued) // 3 + sum(len(note[0]) for note in self.issued_many)
 
     def frozen(self) -> FrozenRecord:
         """A copy that stands still, whatever LoadGen's thread goes on to do."""
         # What was issued last: nothing is told of a sample whose issue is not noted.
-        failures, firsts, dones = tuple(self.failures), _columns(self.firsts, 2), _columns(self.dones, 6)
-        issued = _columns(self.issued, 3)
+        failures, firsts, dones = (
+            tuple(self.failures),
+            _columns(self.firsts, 2),
+            _columns(self.dones, 6, self.dones_many),
+        )
+        issued = _columns(self.issued, 3, self.issued_many)
+        issued = issued[:, np.argsort(issued[2], kind="stable")]
         return FrozenRecord(
             tells_first_tokens=self.tells_first_tokens,
             ids=issued[0],
@@ -62,15 +73,11 @@ class Record:
         )
 
 
-def extend(notes: array[int], *columns: Int64 | Sequence[int] | int) -> None:
-    """Appends n notes at once: a column is n values, or one value for all."""
-    notes.frombytes(np.stack(np.broadcast_arrays(*(np.asarray(c, np.int64) for c in columns)), axis=1).tobytes())
-
-
-def _columns(notes: array[int], width: int) -> Int64:
+def _columns(notes: array[int], width: int, many: Sequence[tuple[Column | int, ...]] = ()) -> Int64:
     """A copy as columns (width, n); a note that is being appended at this moment is whole or not there."""
-    columns: Int64 = np.frombuffer(notes.tobytes(), dtype=np.int64).reshape(-1, width).T.copy()
-    return columns
+    flat: Int64 = np.frombuffer(notes.tobytes(), dtype=np.int64).reshape(-1, width).T
+    batches = (np.broadcast_arrays(*(np.asarray(column, np.int64) for column in note)) for note in tuple(many))
+    return np.concatenate([flat, *map(np.stack, batches)], axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,7 +22,7 @@ import mlperf_loadgen as loadgen
 import numpy as np
 
 from harness.clients.loadgen.job import FAILED_MARKER
-from harness.clients.loadgen.record import Record, extend
+from harness.clients.loadgen.record import Record
 from harness.engines.base import (
     Answers,
     Engine,
@@ -96,8 +96,9 @@ class LoadGenSut:
                 self._pending[query_ids[0]] = False
                 self._note_issued((query_ids[0], rows[0], now))
             else:
-                self._pending.update(dict.fromkeys(query_ids, False))
-                extend(self.record.issued, query_ids, rows, now)
+                for query_id in query_ids:
+                    self._pending[query_id] = False
+                self.record.issued_many.append((query_ids, rows, now))
             self._submit(Requests(self._workload, query_ids, rows, self._prompts, rows))
         except Exception as error:  # noqa: BLE001 - an exception that reaches LoadGen leaves it broken and silent
             self._on_broken(error)
@@ -226,11 +227,13 @@ class LoadGenSut:
         tokens = lengths.tolist()
         base = event.address or _address(event.tokens)
         addresses = base + 4 * (ends - lengths)
-        self._claim_all(event.numbers)
-        extend(self.record.dones, event.numbers, lengths, event.finish, event.first_ns, event.done_ns, now)
         for at in range(0, len(tokens), _BATCH):
             batch = slice(at, at + _BATCH)
-            columns = event.numbers[batch], addresses[batch].tolist(), (4 * lengths[batch]).tolist(), tokens[batch]
+            numbers = event.numbers[batch]
+            self._claim_all(numbers)
+            times = event.first_ns[batch], event.done_ns[batch]
+            self.record.dones_many.append((numbers, tokens[batch], event.finish[batch], *times, now))
+            columns = numbers, addresses[batch].tolist(), (4 * lengths[batch]).tolist(), tokens[batch]
             responses = list(map(self._response, *columns))
             loadgen.QuerySamplesComplete(responses)
             self._completed += len(responses)
