@@ -43,7 +43,7 @@ class _Course:
     """What a workload comes to here, looked up once.
 
     ``at_once``: there are neither service times nor faults. ``told``: of how many tokens of an answer, at most, it is
-    told as they come.
+    told as they come. ``quick``: all at once, told whole, and for any row.
     """
 
     workload: Workload
@@ -52,6 +52,7 @@ class _Course:
     faults: Faults
     at_once: bool
     told: int
+    quick: bool
 
 
 @dataclass(slots=True)
@@ -130,15 +131,18 @@ class ScriptedCore:
         course = self._course
         if course is None or course.workload is not requests.workload:
             course = self._course_of(requests.workload)
-        known_to_fit = requests.prompts is self._all_fit and course.script.rows == ANY_ROW
-        if not known_to_fit and not self._fits(requests, course.script):
+        if course.quick and requests.prompts is self._all_fit and len(requests.rows) == 1:
+            answer, address = course.script.one(requests.rows[0], course.cap)
+            length, now = len(answer), (self._clock(),)
+            finish = LENGTH if length >= course.cap else STOP
+            self._ready.append(Answers(requests.numbers, answer, (length,), now, now, finish, address))
+            return
+        if not self._fits(requests, course.script):
             requests = self._without_unfit(requests, course.script)
-        if not course.at_once:
-            self._schedule(requests, course)
-        elif len(requests.rows) == 1:
-            self._answer_one(requests, course)
+        if course.at_once:
+            self._answer(requests, course)
         else:
-            self._answer_many(requests, course)
+            self._schedule(requests, course)
 
     def step(self) -> list[Event]:
         """Tells all that is due."""
@@ -165,16 +169,12 @@ class ScriptedCore:
         if self._course is not None and self._course.workload is workload:
             return self._course
         settings = self._settings
-        timeless = settings.first_token.mean_s == 0 and settings.per_token.mean_s == 0
+        script = self._scripts.get(workload.dataset, self._counting)
         faults = settings.faults_of(workload.dataset)
-        self._course = _Course(
-            workload,
-            self._scripts.get(workload.dataset, self._counting),
-            workload.sampling.max_new_tokens,
-            faults,
-            timeless and faults is NO_FAULTS,
-            {TokenEvents.NONE: 0, TokenEvents.FIRST: 1, TokenEvents.ALL: NEVER_NS}[workload.token_events],
-        )
+        at_once = settings.first_token.mean_s == 0 and settings.per_token.mean_s == 0 and faults is NO_FAULTS
+        told = {TokenEvents.NONE: 0, TokenEvents.FIRST: 1, TokenEvents.ALL: NEVER_NS}[workload.token_events]
+        quick = at_once and told <= 1 and script.rows == ANY_ROW
+        self._course = _Course(workload, script, workload.sampling.max_new_tokens, faults, at_once, told, quick)
         return self._course
 
     def _fits(self, requests: Requests, script: Script) -> bool:
@@ -210,18 +210,8 @@ class ScriptedCore:
             [requests.prompt_rows[i] for i in fit],
         )
 
-    def _answer_one(self, requests: Requests, course: _Course) -> None:
-        """Tokens and answer of a request that takes no time; a first token alone would say nothing more."""
-        answer, address = course.script.one(requests.rows[0], course.cap)
-        length, now = len(answer), self._clock()
-        if course.told > 1:
-            self._ready.extend(Tokens(requests.numbers, (i,), answer[i : i + 1], now) for i in range(length))
-        once = (now,)
-        finish = LENGTH if length >= course.cap else STOP
-        self._ready.append(Answers(requests.numbers, answer, (length,), once, once, finish, address))
-
-    def _answer_many(self, requests: Requests, course: _Course) -> None:
-        """The same for n requests, in columns."""
+    def _answer(self, requests: Requests, course: _Course) -> None:
+        """Tokens and answers of requests that take no time; first tokens alone would say nothing more."""
         numbers, n, now = requests.numbers, len(requests.rows), self._clock()
         if not n:
             return

@@ -6,10 +6,11 @@ little memory. A note of many samples keeps their columns as they came.
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,12 @@ from harness.engines.base import Failure, PromptTable
 from harness.ledger.samples import NONE, Int64, SampleState
 
 Column: TypeAlias = Sequence[int]
+
+
+pack_issued: Final = struct.Struct("=3q").pack
+pack_first: Final = struct.Struct("=2q").pack
+pack_done: Final = struct.Struct("=6q").pack
+"""A note's bytes, for ``array.frombytes``: half of what it takes to append the integers themselves."""
 
 
 def _notes() -> array[int]:

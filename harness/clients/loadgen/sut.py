@@ -22,7 +22,7 @@ import mlperf_loadgen as loadgen
 import numpy as np
 
 from harness.clients.loadgen.job import FAILED_MARKER
-from harness.clients.loadgen.record import Record
+from harness.clients.loadgen.record import Record, pack_done, pack_first, pack_issued
 from harness.engines.base import (
     Answers,
     Engine,
@@ -64,9 +64,12 @@ class LoadGenSut:
         self.record = Record(tells_first_tokens=token_latencies)
         # Bound once: a look-up or two less each time.
         self._response = loadgen.QuerySampleResponse
-        self._note_issued = self.record.issued.extend
-        self._note_firsts = self.record.firsts.extend
-        self._note_dones = self.record.dones.extend
+        self._first_token_complete = loadgen.FirstTokenComplete
+        self._samples_complete = loadgen.QuerySamplesComplete
+        self._clock = time.monotonic_ns
+        self._note_issued = self.record.issued.frombytes
+        self._note_firsts = self.record.firsts.frombytes
+        self._note_dones = self.record.dones.frombytes
         self._submit = engine.submit
         self._engine = engine
         self._prompts = prompts
@@ -74,6 +77,7 @@ class LoadGenSut:
         self._min_tokens = min_answer_tokens
         self._tell_first = token_latencies
         self._on_broken = on_broken
+        self._alone = [loadgen.QuerySampleResponse(0, 0, 0, 0)]
         self._pending: dict[int, bool] = {}
         """Outstanding samples by id: whether their first token has been told."""
         self._completed = 0
@@ -88,13 +92,13 @@ class LoadGenSut:
         try:
             if self._closing:
                 return
-            now = time.monotonic_ns()
+            now = self._clock()
             if not self._pending:
                 self._last_progress_ns = now  # nothing was outstanding: the engine was not slow, it was idle
             # All is noted before the engine can answer: the completion thread looks samples up by their ids.
             if len(query_ids) == 1:
                 self._pending[query_ids[0]] = False
-                self._note_issued((query_ids[0], rows[0], now))
+                self._note_issued(pack_issued(query_ids[0], rows[0], now))
             else:
                 for query_id in query_ids:
                     self._pending[query_id] = False
@@ -139,9 +143,12 @@ class LoadGenSut:
 
     def _complete(self) -> None:
         try:
+            poll = self._engine.poll
             while not self._closing:
-                events = self._engine.poll(1.0)
-                if events:
+                events = poll(1.0)
+                if len(events) == 1 and type(events[0]) is Answers and len(events[0].ends) == 1:
+                    self._tell_one(events[0])
+                elif events:
                     self._tell(events)
         except Exception as error:  # noqa: BLE001 - a completion thread that ends in silence looks like a hang
             if not self._closing:
@@ -160,14 +167,14 @@ class LoadGenSut:
             else:
                 self._add_failure(event, now, firsts, dones)
         if firsts:
-            loadgen.FirstTokenComplete(firsts)
+            self._first_token_complete(firsts)
         # ``events`` keeps the answers' buffers alive until LoadGen has copied what it wants of them.
         if len(dones) <= _BATCH:
             if dones:
-                loadgen.QuerySamplesComplete(dones)
+                self._samples_complete(dones)
         else:
             for start in range(0, len(dones), _BATCH):
-                loadgen.QuerySamplesComplete(dones[start : start + _BATCH])
+                self._samples_complete(dones[start : start + _BATCH])
         self._completed += len(dones)
         self._last_progress_ns = now
 
@@ -179,26 +186,35 @@ class LoadGenSut:
             if position == 0 and not self._pending.get(number, True):
                 self._pending[number] = True
                 firsts.append(self._response(number, address, 4, 1))
-                self._note_firsts((number, now))
+                self._note_firsts(pack_first(number, now))
             address += 4
 
-    def _add_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
+    def _tell_one(self, event: Answers) -> None:
+        """What :meth:`_tell` does, for one answer that comes alone: at a moderate rate nearly all do."""
         length = event.ends[0]
-        if len(event.numbers) > 1 or length < self._min_tokens:
-            self._add_several_answers(event, now, firsts, dones)
+        if length < self._min_tokens:
+            self._tell([event])
             return
+        now = self._clock()
         number = event.numbers[0]
         told = self._pending.pop(number, None)
         if told is None:
             raise _not_outstanding(number)
         address = event.address or _address(event.tokens)
+        # LoadGen copies what it is told: one response, written over, is told for less than a new one each time.
+        response = self._alone[0]
+        response.id, response.data = number, address
         # LoadGen wants a first token for every answer; an engine may tell a whole answer at once.
         if self._tell_first and not told:
-            firsts.append(self._response(number, address, 4, 1))
-        dones.append(self._response(number, address, 4 * length, length))
-        self._note_dones((number, length, event.finish[0], event.first_ns[0], event.done_ns[0], now))
+            response.size, response.n_tokens = 4, 1
+            self._first_token_complete(self._alone)
+        response.size, response.n_tokens = 4 * length, length
+        self._samples_complete(self._alone)
+        self._note_dones(pack_done(number, length, event.finish[0], event.first_ns[0], event.done_ns[0], now))
+        self._completed += 1
+        self._last_progress_ns = now
 
-    def _add_several_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
+    def _add_answers(self, event: Answers, now: int, firsts: list[Any], dones: list[Any]) -> None:
         if not self._tell_first and len(event.numbers) > _FEW:
             self._tell_many_answers(event, now, firsts, dones)
             return
@@ -212,7 +228,7 @@ class LoadGenSut:
                 if self._tell_first and not told[i]:
                     firsts.append(self._response(number, address, 4, 1))
                 dones.append(self._response(number, address, 4 * length, length))
-                self._note_dones((number, length, event.finish[i], event.first_ns[i], event.done_ns[i], now))
+                self._note_dones(pack_done(number, length, event.finish[i], event.first_ns[i], event.done_ns[i], now))
             address += 4 * length
             begin = end
 
@@ -235,7 +251,7 @@ class LoadGenSut:
             self.record.dones_many.append((numbers, tokens[batch], event.finish[batch], *times, now))
             columns = numbers, addresses[batch].tolist(), (4 * lengths[batch]).tolist(), tokens[batch]
             responses = list(map(self._response, *columns))
-            loadgen.QuerySamplesComplete(responses)
+            self._samples_complete(responses)
             self._completed += len(responses)
 
     def _without_short(
@@ -260,7 +276,7 @@ class LoadGenSut:
         number = failure.number
         if self._tell_first and not told:
             firsts.append(self._response(number, _MARKER_ADDRESS, 4, 1))
-            self._note_firsts((number, now))
+            self._note_firsts(pack_first(number, now))
         dones.append(self._response(number, _MARKER_ADDRESS, FAILED_MARKER.nbytes, len(FAILED_MARKER)))
         self.record.failures.append(failure)
 

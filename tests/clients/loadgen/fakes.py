@@ -13,12 +13,12 @@ import numpy as np
 from harness.engines.base import Answers, EngineInfo, Event, Requests, Tokens
 
 
-@dataclass(frozen=True)
+@dataclass
 class Response:
     """What LoadGen is handed: an address and a size that it reads at once."""
 
     id: int
-    address: int
+    data: int
     size: int
     n_tokens: int
 
@@ -52,7 +52,7 @@ class FakeLoadGen:
     def _keep(self, kind: str, responses: Sequence[Response]) -> None:
         self.calls.append((kind, len(responses)))
         for response in responses:
-            raw = ctypes.string_at(response.address, response.size)
+            raw = ctypes.string_at(response.data, response.size)
             tokens = tuple(np.frombuffer(raw, np.int32).tolist())
             thread = threading.current_thread().name
             self.told.append(Told(len(self.calls), kind, response.id, tokens, response.n_tokens, thread))
