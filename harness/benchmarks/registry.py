@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from harness.benchmarks.base import Benchmark
 from harness.errors import UnknownName
-from harness.rules import BenchmarkRules, RulePack
+from harness.rules import RulePack
 
 # Named, not imported: a verb that asks for names should not pay for every benchmark's libraries.
 _MODULES = {"gpt-oss-120b": "harness.benchmarks.gpt_oss_120b.benchmark"}
@@ -22,5 +22,6 @@ def get(name: str, rules: RulePack) -> Benchmark:
     """A benchmark under the rules of a round. UnknownName where the harness or the round has none such."""
     if name not in _MODULES:
         raise UnknownName("benchmark", name, _MODULES)
-    bind: Callable[[BenchmarkRules], Benchmark] = importlib.import_module(_MODULES[name]).bind
-    return bind(rules.benchmark(name))
+    rules.benchmark(name)
+    bind: Callable[[RulePack], Benchmark] = importlib.import_module(_MODULES[name]).bind
+    return bind(rules)

@@ -256,10 +256,11 @@ def _metric(facts: RunFacts) -> Iterator[Finding]:
         place = facts.path if error.line is None else f"{facts.path}:{error.line}"
         yield R.METRIC.broken(place, error.what)
         return
-    if not facts.rules.use_token_latencies.value:
+    caps = facts.rules.output_caps
+    if not facts.rules.use_token_latencies.value or caps is None:
         return
     mean = mean_answer_tokens(facts.detail, facts.scenario_rules)
-    least, most = facts.rules.min_answer_tokens.value, facts.rules.output_caps.performance.value
+    least, most = facts.rules.min_answer_tokens.value, caps.performance.value
     if mean is None or not least * (1 - _LOGGED_DIGITS) <= mean <= most * (1 + _LOGGED_DIGITS):
         found = "no mean answer length in the log" if mean is None else f"{mean:.2f} tokens an answer in the mean"
         yield R.TOKENS.broken(facts.at(facts.scenario_rules.metric.value.key), found, f"{least} to {most}")

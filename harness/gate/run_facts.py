@@ -29,7 +29,7 @@ class Expectation:
         rules = pack.benchmark(benchmark)
         least = rules.scenario(scenario).min_query_count
         return cls(
-            dataset_rows=rules.datasets[leg].value,
+            dataset_rows=rules.rows(leg, scenario),
             min_duration_ms=pack.min_duration_ms.value,
             min_query_count=None if least is None else least.value,
         )

@@ -1,8 +1,25 @@
 """Rule packs: what a round demands, as dated data with sources."""
 
-from harness.rules.pack import BenchmarkRules, Metric, RulePack, ScenarioRules, Subset, load, rounds
+from harness.rules.benchmark import BenchmarkRules, ImageRules, ScenarioRules, TokenRules, TrajectoryRules
+from harness.rules.pack import RulePack, load, rounds
+from harness.rules.rulings import Ruling
+from harness.rules.values import Metric, Ruled, Subset
 
 LATEST = "v6.1"
 """The round that verbs take where none is named."""
 
-__all__ = ["LATEST", "BenchmarkRules", "Metric", "RulePack", "ScenarioRules", "Subset", "load", "rounds"]
+__all__ = [
+    "LATEST",
+    "BenchmarkRules",
+    "ImageRules",
+    "Metric",
+    "RulePack",
+    "Ruled",
+    "Ruling",
+    "ScenarioRules",
+    "Subset",
+    "TokenRules",
+    "TrajectoryRules",
+    "load",
+    "rounds",
+]

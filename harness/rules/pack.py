@@ -1,137 +1,39 @@
-"""Typed reader of a rule pack: what a round demands, each value with the place it was read."""
+"""A rule pack: all that one round demands, as dated data with sources; and its reader."""
 
 from __future__ import annotations
 
-import datetime
 import functools
 import importlib.resources
-from typing import Annotated, Any, Generic, TypeVar
+import re
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from harness.errors import UnknownName
+from harness.rules.benchmark import AnyBenchmark, BenchmarkRules, TokenRules
+from harness.rules.layouts import Layouts, Tree
+from harness.rules.rulings import Profile, Ruling, Said
+from harness.rules.values import FirstLoadGen, Ruled, Seeds, Source, Strict, SystemFields
 
-T = TypeVar("T")
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Source(_Strict):
-    """A text or program that rules were read from: what, which commit, on which day."""
-
-    what: str
-    commit: str
-    as_of: datetime.date
+_RULINGS_NAMED = re.compile(r"rulings? ([A-Z0-9-]+(?:, [A-Z0-9-]+)*)")
 
 
-class Ruled(_Strict, Generic[T]):
-    """One value of the round with its source (a key of the pack's ``sources``, then the place in it)."""
+class RulePack(Strict):
+    """All that one round demands.
 
-    value: T
-    source: str
-
-
-class Seeds(_Strict):
-    """LoadGen's three random seeds of the round."""
-
-    qsl: Ruled[int]
-    sample_index: Ruled[int]
-    schedule: Ruled[int]
-
-
-class SystemFields(_Strict):
-    """The keys of a system description: all that must be there, and which of them may be empty."""
-
-    required: Ruled[list[str]]
-    may_be_empty: Ruled[list[str]]
-
-
-class Subset(_Strict):
-    """A part of the accuracy data set: rows, and how often each question is asked."""
-
-    samples: int
-    repeats: int
-
-
-class Target(_Strict):
-    """The accuracy a closed result must reach: the key in accuracy.txt and its lower bound."""
-
-    key: str
-    at_least: float
-
-
-class SamplingRule(_Strict):
-    """How the benchmark samples; ``top_k`` 0 is off."""
-
-    temperature: float
-    top_p: float
-    top_k: int
-
-
-class OutputCaps(_Strict):
-    """New tokens an answer may have, by kind of leg."""
-
-    performance: Ruled[int]
-    accuracy: Ruled[int]
-
-
-class Metric(_Strict):
-    """The key of the detail log that is the result, and its units."""
-
-    key: str
-    units: str
-
-
-class ScenarioRules(_Strict):
-    """One scenario of a benchmark: LoadGen's names for it, its metric and its limits (strictly below)."""
-
-    loadgen_model: Ruled[str]
-    loadgen_scenario: Ruled[str]
-    metric: Ruled[Metric]
-    min_query_count: Ruled[int] | None = None
-    ttft_p99_below_ms: Ruled[float] | None = None
-    tpot_p99_below_ms: Ruled[float] | None = None
-    target_latency_at_most_ms: Ruled[float] | None = None
-    """What early stopping may be told to hold the whole answer's latency to."""
-
-
-class BenchmarkRules(_Strict):
-    """One benchmark of the round."""
-
-    model: Ruled[str]
-    revision: Ruled[str]
-    vocab_size: Ruled[int]
-    categories: Ruled[list[str]]
-    required_scenarios: Ruled[list[str]]
-    one_of_scenarios: Ruled[list[str]]
-    audits: Ruled[list[str]]
-    datasets: dict[str, Ruled[int]]
-    accuracy_subsets: Ruled[dict[str, Subset]]
-    accuracy_target: Ruled[Target]
-    output_caps: OutputCaps
-    sampling: Ruled[SamplingRule]
-    stop_token_ids: Ruled[list[int]]
-    use_token_latencies: Ruled[bool]
-    min_answer_tokens: Ruled[int]
-    scenarios: dict[str, ScenarioRules]
-
-    def scenario(self, name: str) -> ScenarioRules:
-        """The rules of one scenario; UnknownName with the nearest where the benchmark has none such."""
-        if name not in self.scenarios:
-            raise UnknownName("scenario", name, self.scenarios)
-        return self.scenarios[name]
-
-
-class RulePack(_Strict):
-    """All that one round demands."""
+    ``division_rules`` says in which divisions a check of the official checker holds, as its code has it.
+    ``other_benchmarks`` are those of the round that the pack has no rules for. ``profiles`` are other programmes'.
+    """
 
     round: str
     sources: dict[str, Source]
     seeds: Seeds
     min_duration_ms: Ruled[int]
+    """What LoadGen's setting must be at least."""
+    measured_duration_ms: Ruled[int]
+    """What the run must have lasted."""
+    first_loadgen: Ruled[FirstLoadGen]
     accuracy_log_max_bytes: Ruled[int]
     accuracy_log_kept_bytes: Ruled[int]
     accuracy_log_separator: Ruled[str]
@@ -139,15 +41,30 @@ class RulePack(_Strict):
     availability: Ruled[list[str]]
     divisions: Ruled[list[str]]
     categories: Ruled[list[str]]
+    system_types: Ruled[list[str]]
     system_fields: SystemFields
+    network_sut_name_holds: Ruled[str]
     measurements_fields: Ruled[list[str]]
-    benchmarks: Annotated[dict[str, BenchmarkRules], Field(min_length=1)]
+    division_rules: dict[str, Ruled[list[str]]]
+    layouts: Layouts
+    tree: Tree
+    benchmarks: Annotated[dict[str, AnyBenchmark], Field(min_length=1)]
+    other_benchmarks: Ruled[list[str]]
+    rulings: list[Ruling]
+    profiles: dict[str, Profile]
 
     @model_validator(mode="after")
     def _every_source_is_named(self) -> RulePack:
-        unknown = sorted({s for s in _sources_of(self) if s.split("/")[0].split(" ")[0] not in self.sources})
+        said = _sources_of(self)
+        unknown = sorted({text for text in said if source_key(text) not in self.sources})
         if unknown:
             raise ValueError(f"sources that the pack does not name: {unknown}")
+        ids = [ruling.id for ruling in self.rulings]
+        if len(set(ids)) < len(ids):
+            raise ValueError("two rulings with one id")
+        named = {id_ for text in said for found in _RULINGS_NAMED.findall(text) for id_ in found.split(", ")}
+        if not named <= set(ids):
+            raise ValueError(f"rulings that the pack does not have: {sorted(named - set(ids))}")
         return self
 
     def benchmark(self, name: str) -> BenchmarkRules:
@@ -156,14 +73,36 @@ class RulePack(_Strict):
             raise UnknownName("benchmark", name, self.benchmarks)
         return self.benchmarks[name]
 
+    def token_benchmark(self, name: str) -> TokenRules:
+        """The rules of a benchmark of token ids; TypeError where it is of another kind, a fault of the caller's."""
+        rules = self.benchmark(name)
+        if not isinstance(rules, TokenRules):
+            raise TypeError(f"{name} is no benchmark of token ids")
+        return rules
+
+    def ruling(self, id_: str) -> Ruling:
+        """One ruling; KeyError where the pack has none such."""
+        return {ruling.id: ruling for ruling in self.rulings}[id_]
+
+    def holds(self, check: str, division: str) -> bool:
+        """Whether a check of ``division_rules`` holds in a division."""
+        return division in self.division_rules[check].value
+
+
+def source_key(text: str) -> str:
+    """The key of ``sources`` that a value's source begins with."""
+    return re.split(r"[/ (:]", text, maxsplit=1)[0]
+
 
 def _sources_of(node: object) -> list[str]:
-    if isinstance(node, Ruled):
+    if isinstance(node, Ruled | Said):
         return [node.source]
     if isinstance(node, BaseModel):
-        return [s for name in type(node).model_fields for s in _sources_of(getattr(node, name))]
+        return [text for name in type(node).model_fields for text in _sources_of(getattr(node, name))]
     if isinstance(node, dict):
-        return [s for child in node.values() for s in _sources_of(child)]
+        return [text for child in node.values() for text in _sources_of(child)]
+    if isinstance(node, list | tuple):
+        return [text for child in node for text in _sources_of(child)]
     return []
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.config import BenchmarkFile, Project
 from harness.errors import ConfigError, UnknownName
-from harness.rules import BenchmarkRules, RulePack, ScenarioRules
+from harness.rules import RulePack, ScenarioRules, TokenRules
 
 MODES = {"PerformanceOnly": "performance", "AccuracyOnly": "accuracy"}
 """LoadGen's test modes, and the legs that they are."""
@@ -39,9 +39,9 @@ class PlannedLeg:
     test_run: bool
 
     @property
-    def rules(self) -> BenchmarkRules:
+    def rules(self) -> TokenRules:
         """The round's rules of the benchmark."""
-        return self.pack.benchmark(self.benchmark)
+        return self.pack.token_benchmark(self.benchmark)
 
     @property
     def scenario_rules(self) -> ScenarioRules:

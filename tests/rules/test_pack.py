@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.resources
 import importlib.util
+import re
 from types import ModuleType
 from typing import Any
 
@@ -14,7 +16,9 @@ from pydantic import BaseModel, ValidationError
 from harness import rules
 from harness.env import MLPERF_INFERENCE_DIR
 from harness.errors import UnknownName
-from harness.rules.pack import Ruled, RulePack
+from harness.rules.pack import RulePack, source_key
+from harness.rules.rulings import Said
+from harness.rules.values import Ruled
 
 PACK = rules.load("v6.1")
 
@@ -24,14 +28,16 @@ def text() -> dict[str, Any]:
     return data
 
 
-def ruled(node: object) -> list[Ruled[Any]]:
+def ruled(node: object) -> list[Ruled[Any] | Said]:
     """All values of a pack, with their sources."""
-    if isinstance(node, Ruled):
+    if isinstance(node, Ruled | Said):
         return [node]
     if isinstance(node, BaseModel):
         return [value for name in type(node).model_fields for value in ruled(getattr(node, name))]
     if isinstance(node, dict):
         return [value for child in node.values() for value in ruled(child)]
+    if isinstance(node, list | tuple):
+        return [value for child in node for value in ruled(child)]
     return []
 
 
@@ -48,19 +54,18 @@ def test_the_latest_round_is_there() -> None:
 def test_every_value_has_a_source_that_is_named_with_commit_and_day(name: str) -> None:
     pack = rules.load(name)
     values = ruled(pack)
-    assert len(values) > 40
+    assert len(values) > 150
     for value in values:
-        assert value.source.split("/")[0].split(" ")[0] in pack.sources, value
+        assert source_key(value.source) in pack.sources, value
     for source in pack.sources.values():
         assert source.what
-        assert int(source.commit, 16)
         assert source.as_of.year >= 2026
 
 
-def test_every_source_is_used() -> None:
-    used = {value.source.split("/")[0].split(" ")[0] for value in ruled(PACK)}
-    unused = set(PACK.sources) - used
-    assert unused <= {"policies"}
+@pytest.mark.parametrize("name", rules.rounds())
+def test_every_source_is_used(name: str) -> None:
+    pack = rules.load(name)
+    assert set(pack.sources) == {source_key(value.source) for value in ruled(pack)}
 
 
 def test_an_unknown_source_is_refused() -> None:
@@ -96,16 +101,67 @@ def test_a_benchmark_or_scenario_that_is_not_there() -> None:
     assert caught.value.mend == "did you mean 'Offline'?"
 
 
-@pytest.mark.parametrize("name", PACK.benchmarks)
-def test_a_benchmark_agrees_with_itself(name: str) -> None:
-    benchmark = PACK.benchmark(name)
-    subsets = benchmark.accuracy_subsets.value
-    assert sum(subset.samples for subset in subsets.values()) == benchmark.datasets["accuracy"].value
+EVERY = [(name, benchmark) for name in rules.rounds() for benchmark in rules.load(name).benchmarks]
+
+
+@pytest.mark.parametrize(("name", "benchmark"), EVERY)
+def test_a_benchmark_agrees_with_itself(name: str, benchmark: str) -> None:
+    pack = rules.load(name)
+    ours = pack.benchmark(benchmark)
+    subsets = ours.accuracy_subsets.value
+    assert sum(subset.samples for subset in subsets.values()) == ours.datasets["accuracy"].value
     assert all(subset.samples % subset.repeats == 0 for subset in subsets.values())
-    assert set(benchmark.required_scenarios.value) <= set(benchmark.scenarios)
-    assert set(benchmark.one_of_scenarios.value) <= set(benchmark.scenarios)
-    assert set(benchmark.categories.value) <= set(PACK.categories.value)
-    assert all(token < benchmark.vocab_size.value for token in benchmark.stop_token_ids.value)
+    assert set(ours.required_scenarios.value) <= set(ours.scenarios)
+    assert set(ours.one_of_scenarios.value) <= set(ours.scenarios) | {"Interactive"}
+    assert set(ours.categories.value) <= set(pack.categories.value)
+    assert set(ours.scenario_sets) <= set(pack.system_types.value)
+    assert set(ours.audit_rules) == set(ours.audits.value) <= set(ours.datasets)
+    for audit, demands in ours.audit_rules.items():
+        assert demands.rows.value == ours.datasets[audit].value
+        assert demands.config.settings.value["min_query_count"] == demands.rows.value
+    for pattern in (ours.accuracy_pattern, ours.accuracy_upper_pattern):
+        assert pattern is None or re.compile(pattern.value).groups == 1
+    if isinstance(ours, rules.TokenRules):
+        assert all(token < ours.vocab_size.value for token in ours.stop_token_ids.value)
+
+
+@pytest.mark.parametrize("name", rules.rounds())
+def test_a_round_has_no_benchmark_twice(name: str) -> None:
+    pack = rules.load(name)
+    assert not set(pack.benchmarks) & set(pack.other_benchmarks.value)
+
+
+def test_rulings_concern_what_there_is() -> None:
+    for name in rules.rounds():
+        pack = rules.load(name)
+        for ruling in pack.rulings:
+            assert set(ruling.concerns.benchmarks) <= set(pack.benchmarks)
+            assert set(ruling.concerns.divisions) <= set(pack.divisions.value)
+            assert ruling.follows != ruling.other
+
+
+def test_a_ruling_that_is_named_and_not_there_is_refused() -> None:
+    data = text()
+    data["seeds"]["qsl"]["source"] += " (ruling OF-NOBODY)"
+    with pytest.raises(ValidationError, match="OF-NOBODY"):
+        RulePack.model_validate(data)
+    with pytest.raises(ValidationError, match="two rulings"):
+        RulePack.model_validate(text() | {"rulings": text()["rulings"] * 2})
+
+
+def test_a_scenario_has_rows_and_a_target_of_its_own() -> None:
+    qwen = PACK.benchmark("qwen3-vl-235b-a22b")
+    assert (qwen.rows("accuracy", "Server"), qwen.rows("accuracy", "Interactive")) == (48_289, 8_000)
+    assert qwen.target("Interactive").value.at_least < qwen.target("Server").value.at_least
+    agentic = PACK.benchmark("qwen3.6-27b")
+    assert agentic.target("SingleStream", "loadgen").value.key == "mAP"
+    assert agentic.target("SingleStream", "endpoints").value.key == "overall_accuracy"
+
+
+def test_a_benchmark_of_another_kind_is_no_token_benchmark() -> None:
+    assert PACK.token_benchmark("gpt-oss-120b").vocab_size.value
+    with pytest.raises(TypeError, match="qwen3-vl"):
+        PACK.token_benchmark("qwen3-vl-235b-a22b")
 
 
 def test_fields_that_may_be_empty_are_fields() -> None:
@@ -128,43 +184,104 @@ def checker() -> ModuleType:
     return module
 
 
-def test_numbers_of_the_round_are_the_checkers(checker: ModuleType) -> None:
-    config = checker.MODEL_CONFIG[PACK.round]
+def configured(pack: RulePack, checker: ModuleType) -> dict[str, Any]:
+    config: dict[str, Any] = checker.MODEL_CONFIG[pack.round]
+    return config
+
+
+@pytest.mark.parametrize("name", rules.rounds())
+def test_numbers_of_the_round_are_the_checkers(checker: ModuleType, name: str) -> None:
+    pack = rules.load(name)
+    config = configured(pack, checker)
     seeds = config["seeds"]
-    assert PACK.seeds.qsl.value == seeds["qsl_rng_seed"]
-    assert PACK.seeds.sample_index.value == seeds["sample_index_rng_seed"]
-    assert PACK.seeds.schedule.value == seeds["schedule_rng_seed"]
-    assert PACK.min_duration_ms.value == checker.TEST_DURATION_MS
-    assert PACK.accuracy_log_max_bytes.value == checker.MAX_ACCURACY_LOG_SIZE
-    assert PACK.divisions.value == ["closed", "open", "network"]
-    assert set(PACK.divisions.value) == set(checker.VALID_DIVISIONS)
-    assert PACK.availability.value == checker.VALID_AVAILABILITIES
+    assert pack.seeds.qsl.value == seeds["qsl_rng_seed"]
+    assert pack.seeds.sample_index.value == seeds["sample_index_rng_seed"]
+    assert pack.seeds.schedule.value == seeds["schedule_rng_seed"]
+    assert pack.min_duration_ms.value == checker.TEST_DURATION_MS
+    assert pack.accuracy_log_max_bytes.value == checker.MAX_ACCURACY_LOG_SIZE
+    assert pack.tree.file_max_bytes.value == checker.FILE_SIZE_LIMIT_MB * checker.MB_TO_BYTES
+    assert set(pack.divisions.value) == set(checker.VALID_DIVISIONS)
+    assert pack.availability.value == checker.VALID_AVAILABILITIES
+    assert sorted([*pack.benchmarks, *pack.other_benchmarks.value]) == sorted(config["models"])
 
 
-def test_fields_are_the_checkers(checker: ModuleType) -> None:
-    required = set(PACK.system_fields.required.value)
-    assert required >= set(checker.SYSTEM_DESC_REQUIRED_FIELDS)
+@pytest.mark.parametrize("name", rules.rounds())
+def test_fields_are_the_checkers(checker: ModuleType, name: str) -> None:
+    fields = rules.load(name).system_fields
+    assert set(fields.required.value) == set(checker.SYSTEM_DESC_REQUIRED_FIELDS)
     meaningful = set(checker.SYSTEM_DESC_MEANINGFUL_RESPONSE_REQUIRED_FIELDS)
-    assert not meaningful & set(PACK.system_fields.may_be_empty.value)
+    assert meaningful == set(fields.required.value) - set(fields.may_be_empty.value)
+    assert fields.network_required.value == checker.SYSTEM_DESC_REQUIRED_FIELDS_NETWORK_MODE
     assert set(PACK.measurements_fields.value) == set(checker.SYSTEM_IMP_REQUIRED_FILES)
 
 
-def test_numbers_of_gpt_oss_are_the_checkers(checker: ModuleType) -> None:
-    name = "gpt-oss-120b"
-    ours = PACK.benchmark(name)
-    config = checker.MODEL_CONFIG[PACK.round]
-    key, target = config["accuracy-target"][name]
-    assert ours.accuracy_target.value.key == key
-    assert ours.accuracy_target.value.at_least == pytest.approx(target, abs=1e-4)
-    assert ours.datasets["performance"].value == config["performance-sample-count"][name]
-    assert ours.datasets["accuracy"].value == config["accuracy-sample-count"][name]
-    assert ours.required_scenarios.value == config["required-scenarios-datacenter"][name]
-    limits = checker.LLM_LATENCY_LIMITS[name]
-    for scenario, rules_ in ours.scenarios.items():
-        fields = checker.RESULT_FIELD_BENCHMARK_OVERWRITE[PACK.round][name]
-        assert rules_.metric.value.key == fields[rules_.loadgen_scenario.value]
-        if scenario in limits:
-            assert rules_.ttft_p99_below_ms is not None
-            assert rules_.tpot_p99_below_ms is not None
-            assert rules_.ttft_p99_below_ms.value * checker.MS_TO_NS == limits[scenario]["ttft"]
-            assert rules_.tpot_p99_below_ms.value * checker.MS_TO_NS == limits[scenario]["tpot"]
+@pytest.mark.parametrize(("name", "benchmark"), EVERY)
+def test_scenarios_and_audits_are_the_checkers(checker: ModuleType, name: str, benchmark: str) -> None:
+    ours, config = rules.load(name).benchmark(benchmark), configured(rules.load(name), checker)
+    for system_type in ("datacenter", "edge", "datacenter,edge"):
+        required = config["required-scenarios-" + system_type.replace(",", "-")].get(benchmark)
+        if required is None:
+            assert system_type not in ours.scenario_sets
+            continue
+        wanted = ours.scenario_sets[system_type].value
+        optional = config["optional-scenarios-" + system_type.replace(",", "-")].get(benchmark, [])
+        assert (sorted(wanted.required), sorted(wanted.one_of)) == (sorted(required), sorted(optional))
+    audits = [key.removeprefix("models_") for key in config if key.startswith("models_TEST")]
+    assert ours.audits.value == sorted(audit for audit in audits if benchmark in config[f"models_{audit}"])
+
+
+@pytest.mark.parametrize(("name", "benchmark"), EVERY)
+def test_counts_and_targets_are_the_checkers(checker: ModuleType, name: str, benchmark: str) -> None:
+    ours, config = rules.load(name).benchmark(benchmark), configured(rules.load(name), checker)
+    assert ours.datasets["performance"].value == config["performance-sample-count"][benchmark]
+    counts = config["accuracy-sample-count"].get(benchmark, config["dataset-size"][benchmark])
+    targets, upper = config["accuracy-target"][benchmark], config["accuracy-upper-limit"].get(benchmark)
+    for scenario in ours.scenarios:
+        assert ours.rows("accuracy", scenario) == (counts[scenario] if isinstance(counts, dict) else counts)
+        key, target = targets[scenario] if isinstance(targets, dict) else targets
+        assert ours.target(scenario).value.at_least == target
+        assert ours.accuracy_pattern.value == checker.ACC_PATTERN[key]
+    limit = ours.accuracy_upper_limit
+    assert (limit is None) == (upper is None)
+    if limit is not None and upper is not None and ours.accuracy_upper_pattern is not None:
+        assert limit.value.at_most == upper[1]
+        assert ours.accuracy_upper_pattern.value == checker.ACC_PATTERN[upper[0]]
+
+
+@pytest.mark.parametrize(("name", "benchmark"), EVERY)
+def test_metrics_and_limits_are_the_checkers(checker: ModuleType, name: str, benchmark: str) -> None:
+    ours, config = rules.load(name).benchmark(benchmark), configured(rules.load(name), checker)
+    overwritten = checker.RESULT_FIELD_BENCHMARK_OVERWRITE[name].get(benchmark, {})
+    units = checker.SPECIAL_UNIT_DICT.get(benchmark, {})
+    for scenario, demands in ours.scenarios.items():
+        logged = demands.loadgen_scenario.value
+        assert demands.metric.value.key == overwritten.get(logged, checker.RESULT_FIELD_NEW[name][logged])
+        assert demands.metric.value.units == units.get(scenario, checker.UNIT_DICT[scenario])
+        if demands.ttft_p99_below_ms is not None and demands.tpot_p99_below_ms is not None:
+            limits = checker.LLM_LATENCY_LIMITS[benchmark][scenario]
+            assert demands.ttft_p99_below_ms.value * checker.MS_TO_NS == limits["ttft"]
+            assert demands.tpot_p99_below_ms.value * checker.MS_TO_NS == limits["tpot"]
+        latencies = config["latency-constraint"].get(benchmark, {})
+        if demands.latency_p99_at_most_ms is not None:
+            assert demands.latency_p99_at_most_ms.value * checker.MS_TO_NS == latencies[scenario]
+        if scenario == "Server" and demands.target_latency_at_most_ms is not None:
+            assert demands.target_latency_at_most_ms.value * checker.MS_TO_NS == latencies["Server"]
+        if scenario == "Offline" and demands.min_query_count is not None:
+            assert demands.min_query_count.value == checker.OFFLINE_MIN_SPQ_SINCE_V4[benchmark]
+
+
+@pytest.mark.parametrize("name", rules.rounds())
+def test_audits_are_the_clones(checker: ModuleType, name: str) -> None:
+    """Only the latest round's texts are those of a clone's head."""
+    clone = MLPERF_INFERENCE_DIR.path()
+    assert clone is not None
+    for benchmark, ours in rules.load(name).benchmarks.items():
+        for audit, demands in ours.audit_rules.items():
+            window = demands.mean_output_tokens
+            assert window is None or (
+                window.value.at_least,
+                window.value.at_most,
+            ) == (checker.TEST09_LOW, checker.TEST09_HIGH)
+            path = clone / "compliance" / audit / benchmark / "audit.config"
+            if name == rules.LATEST:
+                assert hashlib.sha256(path.read_bytes()).hexdigest() == demands.config.sha256.value

@@ -14,14 +14,14 @@ from harness.benchmarks.gpt_oss_120b.canary import HarmonyRoundTrip
 from harness.benchmarks.gpt_oss_120b.dataset import Wanted, read
 from harness.benchmarks.gpt_oss_120b.files import NAME
 from harness.engines.base import PromptTable, Sampling
-from harness.rules import BenchmarkRules
+from harness.rules import RulePack, TokenRules
 
 
 @dataclass(frozen=True, slots=True)
 class GptOss120b:
     """Satisfies :class:`harness.benchmarks.base.Benchmark`, where the methods are described."""
 
-    rules: BenchmarkRules
+    rules: TokenRules
 
     @property
     def name(self) -> str:
@@ -86,6 +86,6 @@ class GptOss120b:
         return scripted.scripted_answers(dataset, shares, seed=seed, answer_tokens=answer_tokens)
 
 
-def bind(rules: BenchmarkRules) -> Benchmark:
-    """The benchmark under these rules."""
-    return GptOss120b(rules)
+def bind(pack: RulePack) -> Benchmark:
+    """The benchmark under a round's rules."""
+    return GptOss120b(pack.token_benchmark(NAME))

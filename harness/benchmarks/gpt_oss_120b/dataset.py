@@ -32,7 +32,7 @@ from harness.benchmarks.gpt_oss_120b.files import (
 )
 from harness.engines.base import Int64Array, PromptTable
 from harness.errors import DatasetError
-from harness.rules import BenchmarkRules
+from harness.rules import TokenRules
 
 MEND = "fetch the data set again, or make a stand-in with: python -m harness make_dataset"
 ROWS_AT_ONCE = 256
@@ -47,7 +47,7 @@ class Wanted:
     vocab_size: int
 
     @classmethod
-    def by(cls, rules: BenchmarkRules, which: Which) -> Wanted:
+    def by(cls, rules: TokenRules, which: Which) -> Wanted:
         """What the rules of a round want of a table."""
         rows = rules.datasets[which].value
         accuracy = {name: subset.samples for name, subset in rules.accuracy_subsets.value.items()}

@@ -21,7 +21,7 @@ from harness.benchmarks.gpt_oss_120b.prompts import Effort, render
 from harness.benchmarks.gpt_oss_120b.questions import Question
 from harness.engines.base import Int32Array
 from harness.errors import ConfigError, MissingError
-from harness.rules import BenchmarkRules
+from harness.rules import TokenRules
 
 VERSION = 1
 """Grows whenever the same seed makes other data."""
@@ -59,7 +59,7 @@ class Counts:
     audit: int
 
     @classmethod
-    def by(cls, rules: BenchmarkRules) -> Counts:
+    def by(cls, rules: TokenRules) -> Counts:
         """The counts of a round."""
         subsets = rules.accuracy_subsets.value
         return cls(

@@ -11,14 +11,19 @@ from harness import benchmarks
 from harness.benchmarks.base import Benchmark, Made
 from harness.benchmarks.gpt_oss_120b.benchmark import GptOss120b
 from harness.errors import DatasetError
-from harness.rules import BenchmarkRules, Subset, load
+from harness.rules import Subset, TokenRules, load
 from tests.benchmarks.gpt_oss_120b.conftest import SMALL, SMALL_ACCURACY
 
 
-def small_rules() -> BenchmarkRules:
+def small_rules() -> TokenRules:
     """The round's rules with the counts of the small stand-in."""
-    rules = load("v6.1").benchmark("gpt-oss-120b")
-    rows = {"performance": SMALL.performance, "accuracy": sum(SMALL_ACCURACY.values()), "TEST07": SMALL.audit}
+    rules = load("v6.1").token_benchmark("gpt-oss-120b")
+    rows = {
+        "performance": SMALL.performance,
+        "accuracy": sum(SMALL_ACCURACY.values()),
+        "TEST07": SMALL.audit,
+        "TEST09": SMALL.performance,
+    }
     subsets = {
         name: Subset(samples=part.questions * part.repeats, repeats=part.repeats)
         for name, part in SMALL.accuracy.items()
@@ -83,7 +88,7 @@ def test_the_rest_of_what_runs_ask_for(benchmark: Benchmark, small: Made) -> Non
 
 
 def test_sampling_is_the_rules_with_the_cap_of_the_leg() -> None:
-    rules = load("v6.1").benchmark("gpt-oss-120b")
+    rules = load("v6.1").token_benchmark("gpt-oss-120b")
     benchmark = GptOss120b(rules)
     performance = benchmark.sampling("performance", seed=9)
     assert (performance.temperature, performance.top_p, performance.top_k, performance.seed) == (1.0, 1.0, 0, 9)

@@ -1,0 +1,188 @@
+"""What a round demands of one benchmark."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from harness.errors import UnknownName
+from harness.rules.audits import AuditRules, EndpointsAudit
+from harness.rules.values import (
+    EndpointsMetric,
+    LayoutName,
+    Metric,
+    ModelParams,
+    OutputCaps,
+    Ruled,
+    SamplingRule,
+    ScenarioSet,
+    Strict,
+    Subset,
+    Target,
+    UpperLimit,
+)
+
+
+class ScenarioRules(Strict):
+    """One scenario: LoadGen's names for it, its metrics and limits. ``*_below_*`` is strict, ``*_at_most_*`` is not.
+
+    ``datasets`` and ``accuracy_target`` stand in place of the benchmark's. ``target_latency_at_most_ms`` is what early
+    stopping may be told to hold the whole answer's latency to, ``latency_p99_at_most_ms`` what that latency may be.
+    ``logged_performance_rows`` is LoadGen's performance sample count where it is not the data set's size.
+    """
+
+    loadgen_model: Ruled[str]
+    loadgen_scenario: Ruled[str]
+    metric: Ruled[Metric]
+    endpoints_metric: Ruled[EndpointsMetric] | None = None
+    min_query_count: Ruled[int] | None = None
+    min_samples_issued: Ruled[int] | None = None
+    ttft_p99_below_ms: Ruled[float] | None = None
+    tpot_p99_below_ms: Ruled[float] | None = None
+    latency_p99_at_most_ms: Ruled[float] | None = None
+    target_latency_at_most_ms: Ruled[float] | None = None
+    datasets: dict[str, Ruled[int]] = Field(default_factory=dict)
+    accuracy_target: Ruled[Target] | None = None
+    logged_performance_rows: Ruled[int] | None = None
+
+
+class Bandwidth(Strict):
+    """Elements that go in and out with each sample, of which the network must carry the bytes."""
+
+    ingress_elements: int
+    egress_elements: int
+
+
+class BenchmarkRules(Strict):
+    """What every benchmark has, whatever goes in and out."""
+
+    model: Ruled[str]
+    revision: Ruled[str] | None = None
+    layouts: Ruled[list[LayoutName]]
+    categories: Ruled[list[str]]
+    required_scenarios: Ruled[list[str]]
+    one_of_scenarios: Ruled[list[str]]
+    scenario_sets: dict[str, Ruled[ScenarioSet]]
+    """By ``system_type``; the two lists above are those of the main category."""
+    scenario_spelling_exact: Ruled[bool] | None = None
+    audits: Ruled[list[str]]
+    audit_rules: dict[str, AuditRules] = Field(default_factory=dict)
+    endpoints_audits: dict[str, Ruled[EndpointsAudit]] = Field(default_factory=dict)
+    datasets: dict[str, Ruled[int]]
+    accuracy_subsets: Ruled[dict[str, Subset]]
+    accuracy_weighting: Ruled[Literal["per_repeat", "per_sample", "single"]]
+    accuracy_target: Ruled[Target]
+    accuracy_more_targets: list[Ruled[Target]] = Field(default_factory=list)
+    accuracy_pattern: Ruled[str]
+    """How the official checker finds the accuracy in a line of accuracy.txt, from the line's beginning."""
+    accuracy_upper_limit: Ruled[UpperLimit] | None = None
+    accuracy_upper_pattern: Ruled[str] | None = None
+    accuracy_review_below: Ruled[Target] | None = None
+    loadgen_accuracy_target: Ruled[Target] | None = None
+    """What the checker asks of the LoadGen layout where it differs from ``accuracy_target``."""
+    accuracy_scale: Ruled[Literal["fraction"]] | None = None
+    accuracy_reference: Ruled[dict[str, float]] | None = None
+    endpoints_score_keys: Ruled[list[str]] | None = None
+    output_caps: OutputCaps | None = None
+    reasoning_effort: Ruled[dict[str, str]] | None = None
+    sampling: Ruled[SamplingRule]
+    sampling_more: Ruled[dict[str, float]] | None = None
+    endpoints_model_params: Ruled[ModelParams] | None = None
+    endpoints_settings: Ruled[dict[str, Any]] | None = None
+    endpoints_agentic: Ruled[dict[str, Any]] | None = None
+    use_token_latencies: Ruled[bool]
+    min_answer_tokens: Ruled[int]
+    sample_concatenate_permutation: Ruled[bool] | None = None
+    speculative_decoding: Ruled[dict[str, str]] | None = None
+    bandwidth: Ruled[Bandwidth] | None = None
+    scenarios: dict[str, ScenarioRules]
+
+    def scenario(self, name: str) -> ScenarioRules:
+        """The rules of one scenario; UnknownName with the nearest where the benchmark has none such."""
+        if name not in self.scenarios:
+            raise UnknownName("scenario", name, self.scenarios)
+        return self.scenarios[name]
+
+    def rows(self, leg: str, scenario: str) -> int:
+        """Rows of the data set that a leg of a scenario runs over."""
+        own = self.scenario(scenario).datasets
+        return (own[leg] if leg in own else self.datasets[leg]).value
+
+    def target(self, scenario: str, layout: LayoutName = "loadgen") -> Ruled[Target]:
+        """The accuracy that a scenario's result must reach in a layout."""
+        own = self.scenario(scenario).accuracy_target
+        if own is not None:
+            return own
+        if layout == "loadgen" and self.loadgen_accuracy_target is not None:
+            return self.loadgen_accuracy_target
+        return self.accuracy_target
+
+
+class TokenRules(BenchmarkRules):
+    """A benchmark of token ids in and out."""
+
+    kind: Literal["tokens"]
+    revision: Ruled[str]
+    vocab_size: Ruled[int]
+    stop_token_ids: Ruled[list[int]]
+    output_caps: OutputCaps
+
+
+class DatasetSource(Strict):
+    """A data set of a hub, at a revision."""
+
+    repo: str
+    revision: str
+    splits: list[str]
+    rows: int
+
+
+class EndpointsDatasets(Strict):
+    """The endpoints client's names of a benchmark's data sets and of what scores them."""
+
+    default: str
+    Interactive: str
+    eval_method: str
+
+
+class ImageRules(BenchmarkRules):
+    """A benchmark of pictures and text in."""
+
+    kind: Literal["images"]
+    dataset_sources: dict[str, Ruled[DatasetSource]]
+    guided_decoding: Ruled[bool] | None = None
+    prefix_caching: Ruled[bool] | None = None
+    image_changes: Ruled[bool] | None = None
+    calibration_rows: Ruled[list[int]] | None = None
+    endpoints_datasets: Ruled[EndpointsDatasets] | None = None
+
+
+class PerformanceData(Strict):
+    """Recorded trajectories that are replayed: the file, its hash, and what is in it."""
+
+    file: str
+    sha256: str
+    trajectories: int
+    turns: int
+    scorable_turns: int
+
+
+class BfclSampling(Strict):
+    """How many of each category of BFCL are asked, in percent, and at least how many of a subset."""
+
+    category_sample_pct: dict[str, int]
+    subset_floor: int
+
+
+class TrajectoryRules(BenchmarkRules):
+    """A benchmark that replays an agent's trajectories turn by turn."""
+
+    kind: Literal["trajectories"]
+    performance_data: Ruled[PerformanceData]
+    accuracy_sampling: Ruled[BfclSampling]
+    missing_turns_at_most: Ruled[int] | None = None
+    inline_score_reference: Ruled[float] | None = None
+
+
+AnyBenchmark: TypeAlias = Annotated[TokenRules | ImageRules | TrajectoryRules, Field(discriminator="kind")]

@@ -1,0 +1,54 @@
+"""Where the files of a submission are."""
+
+from __future__ import annotations
+
+from harness.rules.values import Ruled, Strict
+
+
+class LoadGenLayout(Strict):
+    """The files of one scenario whose logs are LoadGen's, by what they are; paths from the scenario's folder."""
+
+    applies_when: Ruled[str]
+    files: dict[str, Ruled[str]]
+    optional_files: Ruled[list[str]]
+    runs: Ruled[list[str]]
+    hash_line: Ruled[str]
+
+
+class EndpointsLayout(Strict):
+    """The files of one scenario whose reports are the endpoints client's, and the keys the checker reads in them.
+
+    ``scenario_of_type`` is by the configuration's ``type``; for the scenarios of ``folder_decides`` the folder's name
+    decides. ``unchecked`` is what the official checker does not look at.
+    """
+
+    applies_when: Ruled[str]
+    benchmarks: Ruled[list[str]]
+    files: dict[str, Ruled[str | list[str]]]
+    optional_files: Ruled[list[str]]
+    keys: dict[str, Ruled[str | list[str]]]
+    scenario_of_type: Ruled[dict[str, str]]
+    folder_decides: Ruled[list[str]]
+    early_stopping_min_samples: Ruled[int]
+    unconditional_audits: Ruled[list[str]]
+    unchecked: Ruled[list[str]]
+
+
+class Layouts(Strict):
+    """The layouts of a round; None where it has no such."""
+
+    loadgen: LoadGenLayout
+    endpoints: EndpointsLayout | None = None
+
+
+class Tree(Strict):
+    """The files of a submitter, from the submitter's folder. ``nameplate_power`` is None where a round reads none."""
+
+    system: Ruled[str]
+    nameplate_power: Ruled[str] | None = None
+    src: Ruled[str]
+    model_mapping: Ruled[str]
+    calibration: Ruled[list[str]]
+    bandwidth: Ruled[list[str]]
+    direct_folders: Ruled[list[str]]
+    file_max_bytes: Ruled[int]
