@@ -81,6 +81,11 @@ class TreeIndex:
         node = self._nodes.get(path)
         return node if node is not None and node.kind == "file" else None
 
+    def has_content(self, path: PurePosixPath) -> bool:
+        """Whether there is a plain file at ``path`` that is not empty."""
+        node = self.file(path)
+        return node is not None and node.bytes > 0
+
     def files_below(self, folder: PurePosixPath) -> Iterator[Node]:
         """All plain files at any depth below a folder."""
         pending = [folder]

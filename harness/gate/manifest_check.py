@@ -10,7 +10,8 @@ from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constant
 from harness.gate.accuracy_text import AccuracyText
 from harness.gate.findings import Finding
 from harness.gate.index import TreeIndex, Unreadable
-from harness.gate.row import ACCURACY_FOLDER, ACCURACY_TXT, RowPlace
+from harness.gate.row_layout import ACCURACY_FOLDER, RowPlace
+from harness.gate.row_loadgen import ACCURACY_TXT
 
 NAME = "MANIFEST.json"
 

@@ -97,6 +97,20 @@ FILE_EMPTY = rule(
     source="checker/measurements_checks",
 )
 EXTRA_RUN = rule("TREE-EXTRA-RUN", _REVIEW, "one run, run_1", mend="remove the other runs", source=_LAYOUT)
+POWER = rule(
+    "TREE-POWER",
+    _REJECT,
+    "nothing named power beside the run",
+    mend="remove it: this gate does not check measured power, and the official checker would",
+    source="checker/power_check",
+)
+ROW_LAYOUT = rule(
+    "ROW-LAYOUT",
+    _REJECT,
+    "either LoadGen's logs of both runs, or the endpoints client's reports, and no file of the other",
+    mend="lay the tree out with: make submission",
+    source=_LOADER,
+)
 AUDIT = rule(
     "AUDIT-MISSING",
     _REJECT,
