@@ -11,6 +11,7 @@ from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.metric import ResultMetric
 from harness.gate.row_layout import ACCURACY_FOLDER, RUN, RowPlace, layout_of
 from harness.gate.row_loadgen import check_loadgen_row
+from harness.gate.rulings import check_row_rulings
 from harness.rules import RulePack
 from harness.rules.values import LayoutName
 
@@ -47,6 +48,7 @@ def check_row(index: TreeIndex, place: RowPlace, pack: RulePack) -> RowReport:
     found += _runs(index, place)
     found += _measurements(index, place, pack)
     metric, accuracy, more = _CHECKS[layout](index, place, pack)
+    found += check_row_rulings(place, layout, accuracy, pack)
     return RowReport(place, layout, metric, accuracy, (*found, *more))
 
 

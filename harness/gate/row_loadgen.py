@@ -8,9 +8,11 @@ from pathlib import PurePosixPath
 from harness.gate import run_rules
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.accuracy_text import AccuracyText, check_accuracy_text, check_shortened_log, is_shortened
+from harness.gate.file_lists import check_file_lists
 from harness.gate.findings import Finding
 from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.metric import ResultMetric, result_metric
+from harness.gate.network import check_sut_name
 from harness.gate.row_layout import ACCURACY_FOLDER, RUN, RowPlace
 from harness.gate.run import check_run, unreadable
 from harness.gate.run_facts import ACCURACY, PERFORMANCE, Coverage, Expectation, RunFacts
@@ -41,6 +43,9 @@ def check_loadgen_row(
             logs[leg] = detail
     found += _versions(place, logs)
     found += _audits(index, place, rules)
+    found += check_file_lists(index, place.folder, pack)
+    if PERFORMANCE in logs:
+        found += check_sut_name(index, place, place.folder / RUN / DETAIL, logs[PERFORMANCE].value("sut_name"), pack)
     value = text.values[0] if text is not None and len(text.values) == 1 else None
     return _metric(logs.get(PERFORMANCE), place, rules), value, found
 

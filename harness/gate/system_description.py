@@ -8,7 +8,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
+from harness.gate.file_rules import SYSTEM_UNKNOWN
 from harness.gate.findings import Finding, Severity
+from harness.gate.index import TreeIndex, Unreadable
+from harness.gate.network import check_network
 from harness.rules import RulePack
 
 WHOLE_NUMBERS = ("number_of_nodes", "accelerators_per_node", "host_processors_per_node")
@@ -24,14 +27,30 @@ def check_system(
     yield from _fields(system, path, pack)
     yield from _numbers(system, path)
     yield from _fixed_values(system, path, division, submitter, pack)
-    if "is_network" in system and division != "network":
-        yield R.SYSTEM_NETWORK.broken(path, f"is_network is {system['is_network']!r}")
+    yield from check_network(system, path, division, pack)
+    yield from _unknown(system, path, pack)
 
 
 def categories_of(system: Mapping[str, Any]) -> set[str]:
     """The categories that a description claims."""
     value = system.get("system_type")
     return set(value.split(",")) if isinstance(value, str) else set()
+
+
+def claims_datacenter(index: TreeIndex, path: PurePosixPath) -> bool:
+    """Whether the description at ``path`` is of a datacenter system, or of one that nobody can tell the category of."""
+    try:
+        categories = categories_of(index.read_object(path))
+    except Unreadable:
+        return True
+    return not categories or "datacenter" in categories
+
+
+def _unknown(system: Mapping[str, Any], path: PurePosixPath, pack: RulePack) -> Iterator[Finding]:
+    fields = pack.system_fields
+    unknown = sorted(system.keys() - {*fields.required.value, *fields.network_required.value})
+    if unknown:
+        yield SYSTEM_UNKNOWN.broken(path, ", ".join(unknown))
 
 
 def _fields(system: Mapping[str, Any], path: PurePosixPath, pack: RulePack) -> Iterator[Finding]:

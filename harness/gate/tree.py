@@ -18,6 +18,7 @@ from harness.gate.layout import check_names, check_submitter_folder
 from harness.gate.manifest_check import check_manifest, read_manifest
 from harness.gate.marks import check_marks
 from harness.gate.row import RowPlace, RowReport, check_row
+from harness.gate.rulings import check_scenario_rulings
 from harness.gate.system_description import categories_of, check_system
 from harness.rules import RulePack
 
@@ -98,7 +99,7 @@ def _submitters(index: TreeIndex, pack: RulePack, submitter: str | None) -> list
 
 
 def _submitter(index: TreeIndex, folder: PurePosixPath, pack: RulePack) -> tuple[list[RowReport], list[Finding]]:
-    found = list(check_submitter_folder(index, folder))
+    found = list(check_submitter_folder(index, folder, pack))
     rows: list[RowReport] = []
     mapping = _model_mapping(index, folder, found)
     for system in index.folders(folder / "results"):
@@ -183,6 +184,7 @@ def _benchmark(
             rows.append(check_row(index, row, pack))
         else:
             found.append(_unknown(R.SCENARIO, place / scenario, scenario, list(rules.scenarios)))
+    found += check_scenario_rulings(place, division, benchmark, [row.place.scenario for row in rows], pack)
     if division == "open":
         return rows, found
     there = {row.place.scenario for row in rows}
