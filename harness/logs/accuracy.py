@@ -1,14 +1,14 @@
 """Streaming reader of ``mlperf_log_accuracy.json``: a JSON array, one object a line.
 
 ``data`` is the answer's bytes in upper-case hexadecimal: for language models little-endian int32 token ids.
-A log may have several hundred megabytes; memory holds one line of it. A log that was truncated for submission keeps
-only its two ends, and is told apart by :func:`is_truncated`.
+A log may have several hundred megabytes; memory holds one line of it, and a line is bounded: an array that is not laid
+out as LoadGen does is refused. A log that was shortened for submission keeps only its two ends, and is told apart by
+:func:`is_shortened`.
 """
 
 from __future__ import annotations
 
 import binascii
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.logs.errors import LogError
-from harness.logs.files import lines
+from harness.logs.files import FilePass, passing
+from harness.logs.values import parse_json, shown
 
 ELLIPSIS = b"..."
-"""The line that the reference's truncation leaves between the two ends of a log. No log has such a line of its own."""
+"""The line that shortening leaves between the two ends of a log. No log has such a line of its own."""
 
 _TOKEN_BYTES = 4
 
@@ -56,17 +57,27 @@ class AccuracyLog:
 
     def __iter__(self) -> Iterator[AccuracyEntry]:
         """The entries in the log's order. LogError tells the line of a bad one, and a log that was cut."""
-        state = _Array(self.path)
-        for number, raw in lines(self.path):
-            entry = state.take(number, raw.strip())
+        with FilePass(self.path) as file:
+            yield from self.through(file)
+
+    @staticmethod
+    def through(file: FilePass) -> Iterator[AccuracyEntry]:
+        """The entries in one pass over a log, after which (or after a LogError) ``file`` tells its hash too."""
+        array = _Array(file.path)
+        for number, raw in file.lines():
+            entry = array.take(number, raw.strip())
             if entry is not None:
                 yield entry
-        state.end()
+        array.end()
 
 
-def is_truncated(path: Path) -> bool:
-    """Whether the log is one that was shortened for submission. LogError where it cannot be read."""
-    return any(raw.strip() == ELLIPSIS for _, raw in lines(path))
+def is_shortened(source: Path | FilePass, separator: bytes, kept_bytes: int) -> bool:
+    """Whether a log has the separator just where shortening puts it, behind its first ``kept_bytes``.
+
+    Reads no more than that, and takes nothing from a pass that has not begun. LogError where the file cannot be read.
+    """
+    with passing(source) as file:
+        return file.start(kept_bytes + len(separator))[kept_bytes:] == separator
 
 
 class _Array:
@@ -101,8 +112,8 @@ class _Array:
 
     def _entry(self, text: bytes) -> AccuracyEntry:
         try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
+            data = parse_json(text.decode("utf-8"))
+        except ValueError:
             what = "an entry that is not JSON" if text.endswith(b"}") else "an entry that is cut in the middle"
             raise LogError(what, self.path, self.line) from None
         if not isinstance(data, dict):
@@ -120,9 +131,8 @@ class _Array:
     def _whole(self, data: dict[str, Any], key: str) -> int:
         value = data.get(key)
         if type(value) is not int or not 0 <= value < 1 << 63:
-            raise LogError(
-                f"an entry whose {key} is {str(value)[:40]!r}", self.path, self.line, expected="a whole number"
-            )
+            what = f"an entry whose {key} is {shown(value, 40)}"
+            raise LogError(what, self.path, self.line, expected="a whole number below 2^63")
         return value
 
     def _bytes(self, text: object) -> bytes:
@@ -137,6 +147,5 @@ class _Array:
 
     def end(self) -> None:
         if self.place != "behind":
-            raise LogError(
-                "the log is cut: it ends before the array does", self.path, self.line, expected="a last line ']'"
-            )
+            what = "the log is cut: it ends before the array does"
+            raise LogError(what, self.path, self.line or None, expected="a last line ']'")

@@ -1,4 +1,4 @@
-"""Reader of ``mlperf_log_detail.txt``: one ``:::MLLOG {json}`` record a line.
+"""What ``mlperf_log_detail.txt`` tells: one ``:::MLLOG {json}`` record a line, by key.
 
 What LoadGen 6.0.17 writes there, as far as it is used: ``requested_*`` and ``effective_*`` settings, ``generated_*``
 counts, ``loaded_qsl_set``, ``power_begin``/``power_end`` (wall clock around issuing and answering), ``result_*``
@@ -8,47 +8,31 @@ counts, ``loaded_qsl_set``, ``power_begin``/``power_end`` (wall clock around iss
 from __future__ import annotations
 
 import datetime
-import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.logs.detail_reader import KEPT, Reader, Record
 from harness.logs.errors import LogError
-from harness.logs.files import lines
+from harness.logs.files import FilePass, passing
+from harness.logs.values import TypedValues, shown
 
-MARKER = ":::MLLOG"
-KEPT = 100
-"""Error and warning records kept; all are counted. A broken run writes one a sample."""
+__all__ = ["KEPT", "DetailLog", "Record"]
 
-_LOADED_SET = "loaded_qsl_set"
-_MESSAGE = "generic_message"
-"""The key of free text, of which a log may have any number."""
 _POWER_FORMAT = "%m-%d-%Y %H:%M:%S.%f"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """One record of the log; ``line`` counts from 1."""
-
-    key: str
-    value: Any
-    line: int
-    is_error: bool
-    is_warning: bool
-
-    def __str__(self) -> str:
-        return f"{self.key}: {str(self.value)[:200]}"
-
-
-@dataclass(frozen=True, slots=True)
-class DetailLog:
-    """A detail log. ``values`` and ``lines`` are by key; where LoadGen repeats a key the last wins.
+class DetailLog(TypedValues):
+    """A detail log. ``values`` and ``lines`` are by key; of a key that is repeated the first record counts.
 
     ``errors`` and ``warnings`` are the first :data:`KEPT` of ``error_count`` and ``warning_count``. ``loaded_samples``
-    is the length of all ``loaded_qsl_set`` records together, ``loaded_distinct`` how many indices differ.
-    ``stray_lines`` counts lines that bear no marker. ``contradictions`` are the records that give a key another value
-    than an earlier one did; LoadGen writes none but its messages, and readers differ in which they believe.
+    is the length of all ``loaded_qsl_set`` records together, ``loaded_distinct`` how many indices differ; the indices
+    themselves are not kept. ``stray_lines`` counts lines that bear no marker. ``contradictions`` are the first
+    :data:`KEPT` records, whatever their flags, that give a key another value than the first did; LoadGen writes none,
+    but for the keys of messages. ``invalid_reasons`` is why LoadGen says INVALID, where it says so.
     """
 
     path: Path
@@ -62,14 +46,33 @@ class DetailLog:
     loaded_samples: int
     loaded_distinct: int
     stray_lines: int
+    invalid_reasons: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, path: Path) -> DetailLog:
-        """Reads one log, line by line. LogError tells file and line of what is not LoadGen's."""
-        reader = _Reader(path)
-        for number, raw in lines(path):
-            reader.take(number, raw)
-        return reader.log()
+    def read(cls, source: Path | FilePass) -> DetailLog:
+        """Reads one log, line by line. LogError tells file and line of what is not LoadGen's.
+
+        With a pass over the file, which stays open, the caller can have its hash too.
+        """
+        with passing(source) as file:
+            reader = Reader(file.path)
+            for number, raw in file.lines():
+                reader.take(number, raw)
+        reader.end()
+        return cls(
+            path=reader.path,
+            values=reader.values,
+            lines=reader.lines,
+            errors=tuple(reader.errors.kept),
+            warnings=tuple(reader.warnings.kept),
+            error_count=reader.errors.count,
+            warning_count=reader.warnings.count,
+            contradictions=tuple(reader.contradictions.kept),
+            loaded_samples=reader.loaded.samples,
+            loaded_distinct=reader.loaded.distinct,
+            stray_lines=reader.strays,
+            invalid_reasons=tuple(filter(None, reader.reasons)),
+        )
 
     def value(self, key: str) -> Any:  # noqa: ANN401 - whatever LoadGen logged
         """The value of a key, or None where the log has no such key."""
@@ -83,33 +86,9 @@ class DetailLog:
         """The value of ``requested_<setting>``: what the configuration files said."""
         return self.values.get(f"requested_{setting}")
 
-    def number(self, key: str) -> int | float | None:
-        """The value of a key as a number, None where absent; LogError where it is something else."""
-        value = self.values.get(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise self._wrong(key, "a number")
-        return value
-
-    def integer(self, key: str) -> int | None:
-        """The value of a key as an integer, None where absent; LogError where it is something else."""
-        value = self.number(key)
-        if isinstance(value, float):
-            raise self._wrong(key, "an integer")
-        return value
-
-    def flag(self, key: str) -> bool | None:
-        """The value of a key as true or false, None where absent; LogError where it is something else."""
-        value = self.values.get(key)
-        if value is not None and not isinstance(value, bool):
-            raise self._wrong(key, "true or false")
-        return value
-
-    def text(self, key: str) -> str | None:
-        """The value of a key as text, None where absent; LogError where it is something else."""
-        value = self.values.get(key)
-        if value is not None and not isinstance(value, str):
-            raise self._wrong(key, "a text")
-        return value
+    def wrong(self, key: str, expected: str) -> LogError:
+        """The error of a value that is not what was expected, with the line of its record."""
+        return LogError(f"{key} is {shown(self.values[key])}", self.path, self.lines.get(key), expected=expected)
 
     @property
     def scenario(self) -> str | None:
@@ -125,12 +104,6 @@ class DetailLog:
     def validity(self) -> str | None:
         """``VALID`` or ``INVALID``; None in accuracy mode, which has no verdict."""
         return self.text("result_validity")
-
-    @property
-    def invalid_reasons(self) -> tuple[str, ...]:
-        """Why LoadGen says INVALID, where it says so."""
-        reason = self.text("result_invalid_reason")
-        return () if reason is None else (reason,)
 
     @property
     def loadgen_version(self) -> str | None:
@@ -165,9 +138,12 @@ class DetailLog:
         this is good to one part in 10^5.
         """
         queries, rate = self.integer("result_query_count"), self.number("result_scheduled_samples_per_sec")
-        if queries is None or rate is None or not 0 < rate < float("inf"):
+        if queries is None or rate is None or rate <= 0:
             return None
-        return int((queries - 1) / rate * 1e9)
+        span_ns = (queries - 1) / rate * 1e9
+        if not math.isfinite(span_ns):
+            raise self.wrong("result_scheduled_samples_per_sec", "a rate that a run can have")
+        return int(span_ns)
 
     def _instant(self, key: str) -> datetime.datetime | None:
         text = self.text(key)
@@ -176,102 +152,4 @@ class DetailLog:
         try:
             return datetime.datetime.strptime(text, _POWER_FORMAT).replace(tzinfo=datetime.timezone.utc)
         except ValueError:
-            raise self._wrong(key, "a time like 02-13-2026 14:08:52.439") from None
-
-    def _wrong(self, key: str, expected: str) -> LogError:
-        value = json.dumps(self.values[key])[:80]
-        return LogError(f"{key} is {value}", self.path, self.lines.get(key), expected=expected)
-
-
-class _Reader:
-    """Takes the lines of one log in turn."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.values: dict[str, Any] = {}
-        self.lines: dict[str, int] = {}
-        self.kept: dict[str, list[Record]] = {"errors": [], "warnings": []}
-        self.counts = {"errors": 0, "warnings": 0}
-        self.contradictions: list[Record] = []
-        self.loaded = 0
-        self.distinct: set[int] = set()
-        self.strays = 0
-        self.seen = 0
-
-    def take(self, number: int, raw: bytes) -> None:
-        # The official reader takes the whole file for UTF-8, and a lone carriage return for the end of a line.
-        if b"\r" in raw:
-            raise LogError("a line with a carriage return in it", self.path, number)
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise LogError(f"not UTF-8 text: {error.reason}", self.path, number) from None
-        marked = text.startswith(MARKER)
-        if number == 1 and not marked:
-            raise LogError("not a detail log of LoadGen's", self.path, 1, expected=f"a first line that begins {MARKER}")
-        if marked:
-            self._take_record(number, text[len(MARKER) :])
-        elif text.strip():
-            self.strays += 1
-
-    def _take_record(self, number: int, text: str) -> None:
-        record = self._parse(number, text)
-        self.seen += 1
-        if record.key == _LOADED_SET:
-            self._take_loaded(record)
-        else:
-            self._take_value(record)
-        for kind, counts in (("errors", record.is_error), ("warnings", record.is_warning)):
-            if counts:
-                self.counts[kind] += 1
-                if len(self.kept[kind]) < KEPT:
-                    self.kept[kind].append(record)
-
-    def _take_value(self, record: Record) -> None:
-        known = record.key in self.values and record.key != _MESSAGE and not (record.is_error or record.is_warning)
-        if known and self.values[record.key] != record.value and len(self.contradictions) < KEPT:
-            self.contradictions.append(record)
-        self.values[record.key] = record.value
-        self.lines[record.key] = record.line
-
-    def _take_loaded(self, record: Record) -> None:
-        indices = record.value
-        if not isinstance(indices, list) or not all(type(i) is int for i in indices):
-            raise LogError(f"{_LOADED_SET} is not a list of row numbers", self.path, record.line)
-        self.loaded += len(indices)
-        self.distinct.update(indices)
-
-    def _parse(self, number: int, text: str) -> Record:
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise LogError(f"a record that is not JSON: {error}", self.path, number) from None
-        metadata = data.get("metadata") if isinstance(data, dict) else None
-        if not isinstance(metadata, dict) or not isinstance(data.get("key"), str) or "value" not in data:
-            raise LogError("a record without key, value or metadata", self.path, number)
-        if not all(isinstance(metadata.get(flag), bool) for flag in ("is_error", "is_warning")):
-            raise LogError("a record that does not tell whether it is an error or a warning", self.path, number)
-        return Record(
-            key=data["key"],
-            value=data["value"],
-            line=number,
-            is_error=metadata["is_error"],
-            is_warning=metadata["is_warning"],
-        )
-
-    def log(self) -> DetailLog:
-        if not self.seen:
-            raise LogError("an empty log", self.path)
-        return DetailLog(
-            path=self.path,
-            values=self.values,
-            lines=self.lines,
-            errors=tuple(self.kept["errors"]),
-            warnings=tuple(self.kept["warnings"]),
-            error_count=self.counts["errors"],
-            warning_count=self.counts["warnings"],
-            contradictions=tuple(self.contradictions),
-            loaded_samples=self.loaded,
-            loaded_distinct=len(self.distinct),
-            stray_lines=self.strays,
-        )
+            raise self.wrong(key, "a time like 02-13-2026 14:08:52.439") from None

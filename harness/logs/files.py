@@ -1,30 +1,125 @@
-"""Lines of a file that may be large, cut or not text at all."""
+"""Files that may be large, cut or not text at all: read once, in constant memory, hashed on the way where asked."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
 
 from harness.logs.errors import LogError
 
-MAX_LINE_BYTES = 64 << 20
-"""Far above what LoadGen writes in one line (an index list of millions of samples), far below what hurts."""
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+MAX_LINE_BYTES = 4 << 20
+"""Ten times what LoadGen writes in one line for the largest data set or the longest answer; a bound on memory."""
+
+_CHUNK_BYTES = 1 << 18
 
 
-def lines(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers from 1, without their end (LF or CRLF), in constant memory.
+class FilePass:
+    """One pass over a file. Whatever reads it, :meth:`sha256` gives the hash of all of its bytes in the same pass.
 
-    LogError where the file cannot be read, is no plain file, or has a line longer than ``max_line_bytes``.
+    Use it as a context. LogError where the file cannot be opened or read, or is no plain file.
     """
-    if not path.is_file():  # a pipe or a device would block; a folder has no lines
-        raise LogError("no such file" if not path.exists() else "not a plain file", path)
-    try:
-        with path.open("rb") as handle:
-            number = 0
-            while raw := handle.readline(max_line_bytes + 1):
-                number += 1
-                if len(raw) > max_line_bytes:
-                    raise LogError(f"a line of more than {max_line_bytes} bytes", path, number)
-                yield number, raw.rstrip(b"\r\n")
-    except OSError as error:
-        raise LogError(f"cannot be read: {error.strerror}", path) from None
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            if not path.is_file():  # a pipe or a device would block; a folder has no lines
+                raise LogError("no such file" if not path.exists() else "not a plain file", path)
+            self._raw = _Hashing(io.FileIO(path))
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from None
+        self._buffer = io.BufferedReader(self._raw, _CHUNK_BYTES)
+
+    def __enter__(self) -> FilePass:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._buffer.close()
+
+    def lines(self, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
+        """The lines with their numbers from 1, without their end (LF or CRLF).
+
+        LogError where one is longer than ``max_line_bytes``.
+        """
+        number = 0
+        while raw := self._line(max_line_bytes + 2):  # with CRLF
+            number += 1
+            line = raw.removesuffix(b"\n").removesuffix(b"\r")
+            if len(line) > max_line_bytes:
+                raise LogError(f"a line of more than {max_line_bytes} bytes", self.path, number)
+            yield number, line
+
+    def whole(self, max_bytes: int) -> bytes:
+        """All of the file. LogError where it is larger than ``max_bytes``."""
+        try:
+            content = self._buffer.read(max_bytes + 1)
+        except OSError as error:
+            raise self._unreadable(error) from None
+        if len(content) > max_bytes:
+            raise LogError(f"a file of more than {max_bytes} bytes", self.path)
+        return content
+
+    def start(self, most: int) -> bytes:
+        """The first ``most`` bytes, at most 256 KiB of them, before anything is read; the pass stays where it is."""
+        try:
+            return self._buffer.peek(most)[:most]
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def sha256(self) -> str:
+        """The hash of the whole file, in hexadecimal. Reads on to its end where the reader stopped before."""
+        try:
+            while self._buffer.read(_CHUNK_BYTES):
+                pass
+        except OSError as error:
+            raise self._unreadable(error) from None
+        return self._raw.digest.hexdigest()
+
+    def _line(self, most: int) -> bytes:
+        try:
+            return self._buffer.readline(most)
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: OSError | ValueError) -> LogError:
+        reason = error.strerror if isinstance(error, OSError) else error
+        return LogError(f"cannot be read: {reason}", self.path)
+
+
+class _Hashing(io.RawIOBase):
+    """Hashes what passes; a buffer over it asks for large pieces."""
+
+    def __init__(self, raw: io.FileIO) -> None:
+        self._raw = raw
+        self.digest = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        count = self._raw.readinto(buffer) or 0
+        self.digest.update(memoryview(buffer)[:count])
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def passing(source: Path | FilePass) -> Iterator[FilePass]:
+    """A pass over a path; one that is under way is used, and left open."""
+    if isinstance(source, FilePass):
+        yield source
+    else:
+        with FilePass(source) as opened:
+            yield opened

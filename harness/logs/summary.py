@@ -6,23 +6,23 @@ then how many warnings and errors there were. An accuracy run's has nothing but 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.logs.errors import LogError
-from harness.logs.files import lines
+from harness.logs.files import FilePass, passing
 
 _HEAD = "MLPerf Results Summary"
 _STATS = "Additional Stats"
 _PARAMETERS = "Test Parameters Used"
 _MAX_LINE_BYTES = 1 << 16
+_MAX_BYTES = 1 << 20
 
-_RULE = re.compile(r"=+")
-_PAIR = re.compile(r"\s*([^:]+?)\s*:\s*(.*?)\s*")
-_PERCENTILE = re.compile(r"(\d+\.\d+) percentile (.+?)")
-_COUNT = re.compile(r"(No|\d+) (warning|error)s?\b.*", re.IGNORECASE)
+_PERCENTILE = re.compile(r"([0-9]{1,3}\.[0-9]{1,6}) percentile (.+)")
+_COUNT = re.compile(r"(No|[0-9]{1,18}) (warning|error)s?\b.*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,26 @@ class SummaryLog:
     errors: int | None
 
     @classmethod
-    def read(cls, path: Path) -> SummaryLog:
+    def read(cls, source: Path | FilePass) -> SummaryLog:
         """Reads one summary. LogError where it is no text, or ends before the counts of warnings and errors."""
         sections: dict[str, dict[str, str]] = {_HEAD: {}, _STATS: {}, _PARAMETERS: {}}
         counts: dict[str, int] = {}
         section = _HEAD
-        for number, raw in lines(path, _MAX_LINE_BYTES):
-            text = _decoded(path, number, raw).strip()
-            count = _COUNT.fullmatch(text)
-            if text in sections:
-                section = text
-            elif count is not None:
-                counts[count[2].lower()] = 0 if count[1] == "No" else int(count[1])
-            elif not _RULE.fullmatch(text) and (pair := _PAIR.fullmatch(text)):
-                sections[section].setdefault(pair[1], pair[2])
+        with passing(source) as file:
+            path, seen = file.path, 0
+            for number, raw in file.lines(_MAX_LINE_BYTES):
+                seen += len(raw)
+                if seen > _MAX_BYTES:
+                    raise LogError(f"a summary of more than {_MAX_BYTES} bytes", path, number)
+                text = _decoded(path, number, raw).strip()
+                count = _COUNT.fullmatch(text)
+                key, colon, value = text.partition(":")
+                if text in sections:
+                    section = text
+                elif count is not None:
+                    counts[count[2].lower()] = 0 if count[1] == "No" else int(count[1])
+                elif key and colon:
+                    sections[section].setdefault(key.rstrip(), value.lstrip())
         if "error" not in counts:
             raise LogError("a summary that does not end with its count of errors", path)
         return cls(
@@ -107,6 +113,7 @@ def _decoded(path: Path, number: int, raw: bytes) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return value if math.isfinite(value) else None

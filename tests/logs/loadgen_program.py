@@ -29,7 +29,7 @@ def main(leg: dict, out: str) -> None:
     log = lg.LogSettings()
     log.log_output.outdir = out
     log.enable_trace = False
-    lg.StartTestWithLogSettings(sut, qsl, settings, log, "")
+    lg.StartTestWithLogSettings(sut, qsl, settings, log, f"{out}/audit.config" if leg["audit"] else "")
 
 
 if __name__ == "__main__":

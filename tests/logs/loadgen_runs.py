@@ -12,12 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from harness.rules import load
+
 PROGRAM = Path(__file__).with_name("loadgen_program.py")
 
 
 @dataclass(frozen=True)
 class Leg:
-    """What a run asks of LoadGen. Answers are instant, of ``answer_tokens`` ids; ``conf`` is the user.conf."""
+    """What a run asks of LoadGen. Answers are instant, of ``answer_tokens`` ids; ``conf`` is the user.conf.
+
+    ``audit`` is the audit.config, none where empty.
+    """
 
     scenario: str
     mode: str
@@ -26,11 +31,14 @@ class Leg:
     model: str = "gpt-oss-120b"
     answer_tokens: int = 4
     first_tokens: bool = True
+    audit: dict[str, int] = field(default_factory=dict)
 
     def run(self, out: Path) -> Path:
         out.mkdir(parents=True)
         user_conf = out / "user.conf"
         user_conf.write_text("".join(f"{k} = {v}\n" for k, v in self.conf.items()))
+        if self.audit:
+            (out / "audit.config").write_text("".join(f"*.*.{k} = {v}\n" for k, v in self.audit.items()))
         done = subprocess.run(
             [sys.executable, str(PROGRAM), json.dumps(asdict(self)), str(out)],
             capture_output=True,
@@ -52,6 +60,22 @@ LEGS = {
     ),
     ("Offline", "accuracy"): Leg("Offline", "AccuracyOnly", 4395, {"*.Offline.target_qps": "10"}),
     ("Server", "accuracy"): Leg("Server", "AccuracyOnly", 4395, {"*.Server.target_qps": "8000"}),
+}
+# The audits, with the settings of the approved audit.config.
+LEGS |= {
+    (scenario, name): Leg(
+        scenario,
+        "PerformanceOnly",
+        audit.rows.value,
+        {
+            f"*.{scenario}.target_qps": "8000",
+            # The samples of Offline's query are drawn from the override, which must not be more than there are.
+            f"gpt-oss-120b.{scenario}.performance_sample_count_override": str(audit.rows.value),
+        },
+        audit=audit.config.settings.value,
+    )
+    for scenario in ("Offline", "Server")
+    for name, audit in load("v6.1").benchmark("gpt-oss-120b").audit_rules.items()
 }
 BROKEN = Leg(
     "Server",

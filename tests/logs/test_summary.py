@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import hashlib
+import re
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.logs import LogError, SummaryLog
+from harness.logs import FilePass, LogError, SummaryLog
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "real_v6.0" / "closed"
 
@@ -46,13 +49,48 @@ def test_errors_are_counted(broken_run):
     assert SummaryLog.read(broken_run / "mlperf_log_summary.txt").errors > 0
 
 
-@pytest.mark.parametrize("text", [b"", b"\xff\xfe", b"Result is : VALID\n", b"x" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\xff\xfe",
+        b"Result is : VALID\n",
+        b"x" * 100_000,
+        b"x" * 60_000,
+        b"9" * 5000 + b" errors encountered.\n",
+        (b"x" * 50_000 + b"\n") * 21,
+    ],
+)
 def test_what_is_no_summary(tmp_path, text):
     path = tmp_path / "mlperf_log_summary.txt"
     path.write_bytes(text)
     with pytest.raises(LogError) as caught:
         SummaryLog.read(path)
     assert str(path) in caught.value.where
+
+
+def test_crlf_and_figures_that_are_none(tmp_path, loadgen_runs):
+    path = tmp_path / "mlperf_log_summary.txt"
+    source = (loadgen_runs["Server", "performance"] / "mlperf_log_summary.txt").read_text()
+    path.write_text(re.sub(r"(Max latency \(ns\) +: ).*", r"\1nan", source), newline="\r\n")
+    summary = SummaryLog.read(path)
+    assert (summary.validity, summary.stat("Max latency (ns)")) == ("VALID", None)
+    assert summary.stat("Min latency (ns)") > 0
+
+
+def test_a_line_of_spaces_takes_no_time(tmp_path):
+    path = tmp_path / "mlperf_log_summary.txt"
+    path.write_text("a" + " " * 60_000 + "b\nNo warnings encountered.\nNo errors encountered.\n")
+    begin = time.process_time()
+    assert SummaryLog.read(path).errors == 0
+    assert time.process_time() - begin < 1
+
+
+def test_one_pass_reads_and_hashes(loadgen_runs):
+    path = loadgen_runs["Server", "performance"] / "mlperf_log_summary.txt"
+    with FilePass(path) as file:
+        assert SummaryLog.read(file) == SummaryLog.read(path)
+        assert file.sha256() == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @settings(max_examples=60, deadline=None)
