@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.errors import ConfigError, UnknownName
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
+from harness.gate.claims import check_claims
 from harness.gate.findings import Finding, Rule, Severity, Verdict, ordered, verdict
 from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.layout import check_names, check_submitter_folder
@@ -111,6 +112,7 @@ def _submitter(index: TreeIndex, folder: PurePosixPath, pack: RulePack) -> tuple
     if manifest is not None:
         found += check_manifest(index, folder, manifest, [row.place for row in rows], pack.round)
     found += check_marks(index, folder, manifest)
+    found += check_claims(index, folder, manifest, [row.place for row in rows], pack)
     return rows, found
 
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.ledger import hashes
+from harness.ledger.record import RunRecord
 
 NAME = "MANIFEST.json"
 
@@ -30,13 +31,39 @@ class FileEntry(_Strict):
     origin: str
 
 
+class EngineEntry(_Strict):
+    """The engine of a run: its kind, and the packages that computed, with versions."""
+
+    kind: str
+    versions: dict[str, str]
+
+
 class LegEntry(_Strict):
-    """Which attempt of a leg was filed, of how many."""
+    """Which attempt of a leg was filed, of how many, and what it ran with (None in manifests that do not tell).
+
+    ``accelerators`` is how many were found on the machine when the leg started.
+    """
 
     leg: str
     attempt: int
     attempts_total: int
     run: str
+    fingerprint: str | None = None
+    engine: EngineEntry | None = None
+    accelerators: int | None = None
+
+    @classmethod
+    def of(cls, leg: str, record: RunRecord, attempts_total: int) -> LegEntry:
+        """The entry of the attempt that is filed for a leg."""
+        return cls(
+            leg=leg,
+            attempt=record.id.attempt,
+            attempts_total=attempts_total,
+            run=str(record.id),
+            fingerprint=record.fingerprint.digest,
+            engine=EngineEntry(kind=record.engine.kind, versions=record.engine.versions),
+            accelerators=record.machine.accelerators,
+        )
 
 
 class RowEntry(_Strict):
@@ -81,8 +108,8 @@ class Manifest(_Strict):
     findings: list[SecretEntry]
 
     def text(self) -> str:
-        """As it is written."""
-        return json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=False) + "\n"
+        """As it is written; what is not told is left out."""
+        return json.dumps(self.model_dump(mode="json", exclude_none=True), indent=1, sort_keys=False) + "\n"
 
 
 def read_manifest(path: Path) -> Manifest | None:
