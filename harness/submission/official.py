@@ -17,6 +17,8 @@ from pathlib import Path
 
 from harness.env import MLPERF_EVALUATOR_PYTHON, MLPERF_EVALUATOR_TOKENIZER, MLPERF_INFERENCE_DIR
 from harness.errors import ConfigError, Refused
+from harness.gate.clone import UNKNOWN_COMMIT
+from harness.gate.clone import Clone as NamedClone
 from harness.ledger import hashes
 from harness.ledger.record import AccuracyEcho
 from harness.submission.truncate import FiledAccuracy
@@ -26,7 +28,6 @@ EVALUATORS = {"gpt-oss-120b": Path("language/gpt-oss-120b/eval_mlperf_accuracy.p
 """The accuracy evaluator of each benchmark, below the clone."""
 
 TRUNCATE_TIMEOUT_S = 600.0
-GIT_TIMEOUT_S = 10.0
 EVALUATOR_TIMEOUT_S = 6 * 3600.0
 
 # aime25    144    240    8    18.00    60.00%
@@ -35,36 +36,35 @@ _METRIC = re.compile(r"^'(\w+)': ([\d.]+)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Clone:
+class Clone(NamedClone):
     """A clone of mlcommons/inference, and the Python of its evaluators (None: they cannot run).
 
     ``tokenizer`` is the folder of theirs; None: they ask a hub.
     """
 
-    root: Path
     evaluator_python: Path | None
     tokenizer: Path | None = None
 
     @classmethod
     def from_environment(cls) -> Clone | None:
         """The clone that the environment names; None where it names none. ConfigError: there is no clone there."""
-        root = MLPERF_INFERENCE_DIR.path()
+        root = cls.named_root()
         if root is None:
             return None
-        if not (root / TRUNCATE).is_file():
+        found = cls(root, MLPERF_EVALUATOR_PYTHON.path(), MLPERF_EVALUATOR_TOKENIZER.path())
+        if not found.has(TRUNCATE):
             raise ConfigError(
                 f"{MLPERF_INFERENCE_DIR.name} names no clone of mlcommons/inference",
                 where=root,
                 expected=f"a folder with {TRUNCATE}",
                 mend=f"correct {MLPERF_INFERENCE_DIR.name}, or unset it",
             )
-        return cls(root, MLPERF_EVALUATOR_PYTHON.path(), MLPERF_EVALUATOR_TOKENIZER.path())
+        return found
 
     @property
     def commit(self) -> str:
-        """Which state of the reference it is, or that nobody knows."""
-        output = _run(["git", "-C", str(self.root), "rev-parse", "HEAD"], self.root, GIT_TIMEOUT_S).out.strip()
-        return output if re.fullmatch(r"[0-9a-f]{40,64}", output) else "unknown commit"
+        """Which state of the reference it is, with ``-dirty`` where its programs were changed; or that nobody knows."""
+        return self.revision([TRUNCATE, *EVALUATORS.values()]) or UNKNOWN_COMMIT
 
 
 @dataclass(frozen=True, slots=True)
