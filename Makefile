@@ -6,10 +6,13 @@ RUN_ARGS    ?=
 OUT         ?= build/submission
 INPUT       ?= $(OUT)
 ROUND       ?= v6.1
+SUBMITTER   ?=
 ARGS        ?=
 PY          := $(VENV)/bin/python
 # With TORCH_INDEX (e.g. https://download.pytorch.org/whl/cpu) torch is taken from there.
 TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+# One word for the shell, whatever is in it.
+quoted       = '$(subst ','\'',$(1))'
 
 
 .PHONY: help venv core_test demo test lint bench make_dataset run_harness status system submission check_submission
@@ -40,8 +43,8 @@ system: venv ## show what was read of this machine: ARGS=--system=CPU-torch
 submission: venv ## lay out the submission tree: OUT=build/submission ARGS=--demonstration
 	$(PY) -m harness submission --out $(OUT) $(ARGS)
 
-check_submission: venv ## check a tree: INPUT=build/submission ROUND=v6.1
-	$(PY) -m harness check_submission --input $(INPUT) --round $(ROUND) $(ARGS)
+check_submission: venv ## check a tree: INPUT=build/submission ROUND=v6.1 SUBMITTER=Acme
+	$(PY) -m harness check_submission --input $(call quoted,$(INPUT)) --round $(call quoted,$(ROUND)) $(if $(SUBMITTER),--submitter $(call quoted,$(SUBMITTER))) $(ARGS)
 
 demo: venv ## the main job on this machine in minutes: run, score, package, check
 	@$(PY) -m harness make_dataset

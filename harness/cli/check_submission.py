@@ -3,47 +3,51 @@
 from __future__ import annotations
 
 import argparse
-import itertools
+import errno
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich import box
 from rich.markup import escape
-from rich.table import Table
 
-from harness.cli.console import OUT
-from harness.errors import EXIT_OK, ConfigError, MissingError, Refused
-from harness.gate.export import as_json, workflow_commands
-from harness.gate.findings import Finding, Severity, Verdict, ordered, verdict
-from harness.gate.official import OfficialReport, run_official
-from harness.gate.row import RowReport
-from harness.gate.tree import TreeReport, check_tree
+from harness.cli.console import ERR, OUT
+from harness.errors import EXIT_OK, ConfigError, HarnessError, MissingError, Refused
+from harness.gate.agreement import Assessment, assess
+from harness.gate.export import as_json
+from harness.gate.findings import Verdict
+from harness.gate.official import OfficialVerdict, run_official
+from harness.gate.tree import check_tree
 from harness.ledger.store import write_atomically
-from harness.rules import LATEST, load
+from harness.report.check import lines, plain, workflow_lines
+from harness.rules import LATEST, RulePack, load
 
-_SHOWN = 20
-_COLOURS = {"pass": "green", "review": "yellow", "reject": "red"}
-_OFFICIAL_WORDS = {True: "[green]accepts[/]", False: "[red]refuses[/]", None: "[dim]not run[/]"}
+FINDINGS_JSON = "findings.json"
+FINDINGS_TXT = "findings.txt"
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+"""A disk that fails; whatever else keeps a report from being written is a path that the user can correct."""
 
 
 def run(argv: Sequence[str]) -> int:
-    """Checks a tree: 0 where nothing rejects it, 1 where something does. Reviews and notes are shown."""
+    """Checks a tree: 0 where nothing rejects it, 1 where something does, 2 where something asked for cannot be.
+
+    All that was found is shown first, whatever else fails.
+    """
     args = _parser().parse_args(argv)
     for target in (args.json, args.report_dir):
         _refuse_inside(args.input, target)
-    report = check_tree(args.input, load(args.round), args.submitter)
+    _refuse_unreadable(args.input)
+    pack = load(args.round)
+    report = check_tree(args.input, pack, args.submitter)
     official = run_official(args.input, args.round, args.submitter, report_dir=args.report_dir)
-    findings = ordered([*report.findings, *official.findings()])
-    outcome = verdict(findings)
-    if args.json is not None:
-        _write_json(args.json, report, official, findings, outcome)
-    if args.format == "github":
-        for line in workflow_commands(args.input, findings):
-            OUT.print(line, markup=False)
-    else:
-        _show(report, official, findings, outcome)
-    return Refused.exit_code if outcome is Verdict.REJECT else EXIT_OK
+    checked = assess(report, official)
+    _show(checked, args.format)
+    problems = _unusable(checked, args.report_dir)
+    problems += _write_reports(checked, pack, _exit_code(checked, problems), args.json, args.report_dir)
+    for problem in problems:
+        ERR.print(f"[bold red]error:[/] {escape(str(problem))}")
+    return _exit_code(checked, problems)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,73 +57,92 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--submitter", help="check this submitter's folders alone")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was found here too")
     parser.add_argument("--format", choices=("text", "github"), default="text", help="what is printed")
-    parser.add_argument("--report-dir", type=Path, metavar="DIR", help="keep the official checker's log and table here")
+    help_ = f"keep {FINDINGS_JSON}, {FINDINGS_TXT}, and the official checker's log and table here"
+    parser.add_argument("--report-dir", type=Path, metavar="DIR", help=help_)
     return parser
 
 
 def _refuse_inside(tree: Path, target: Path | None) -> None:
-    if target is not None and target.resolve().is_relative_to(tree.resolve()):
+    if target is not None and Path(os.path.realpath(target)).is_relative_to(os.path.realpath(tree)):
         raise ConfigError(
             "a report inside the tree that is checked would change it", where=target, mend="write it elsewhere"
         )
 
 
-def _write_json(
-    path: Path, report: TreeReport, official: OfficialReport, findings: list[Finding], outcome: Verdict
-) -> None:
+def _refuse_unreadable(tree: Path) -> None:
+    """ConfigError for a folder that is there and cannot be listed. What is no folder, the gate tells itself."""
+    try:
+        os.scandir(tree).close()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise ConfigError(
+            f"nothing to check: the folder cannot be listed: {error.strerror}",
+            where=tree,
+            mend="mend its permissions, or give the folder that holds closed/ or open/",
+        ) from None
+
+
+def _show(checked: Assessment, style: str) -> None:
+    if style == "text":
+        for line in lines(checked):
+            OUT.print(line)
+        return
+    for text in workflow_lines(checked):
+        OUT.print(text, markup=False, emoji=False)
+
+
+def _unusable(checked: Assessment, report_dir: Path | None) -> list[HarnessError]:
+    """What was asked of the official checker and could not be."""
+    found: list[HarnessError] = []
+    official = checked.official
+    if official.verdict is OfficialVerdict.UNUSABLE:
+        found.append(
+            ConfigError(
+                f"the official checker did not run: {official.detail}",
+                where=official.clone,
+                mend="set MLPERF_INFERENCE_DIR to a whole clone that knows the round, or unset it",
+            )
+        )
+    if official.not_kept is not None:
+        why = f"the official checker's log and table are not kept: {official.not_kept}"
+        found.append(ConfigError(why, where=report_dir, mend="give another --report-dir"))
+    return found
+
+
+def _exit_code(checked: Assessment, problems: list[HarnessError]) -> int:
+    if problems:
+        return max(problem.exit_code for problem in problems)
+    return Refused.exit_code if checked.verdict is Verdict.REJECT else EXIT_OK
+
+
+def _write_reports(
+    checked: Assessment, pack: RulePack, exit_code: int, json_file: Path | None, report_dir: Path | None
+) -> list[HarnessError]:
+    """Writes what was asked for; what could not be written comes back."""
+    if json_file is None and report_dir is None:
+        return []
+    data = json.dumps(as_json(checked, pack, exit_code), indent=1, allow_nan=False) + "\n"
+    problems = []
+    if report_dir is not None:
+        files = {FINDINGS_JSON: data, FINDINGS_TXT: plain(lines(checked, shown=None))}
+        errors = [_written(report_dir / name, text, "--report-dir") for name, text in files.items()]
+        problems += [error for error in errors if error is not None][:1]  # one folder, one reason
+    if json_file is not None and (error := _written(json_file, data, "--json")) is not None:
+        problems.append(error)
+    return problems
+
+
+def _written(path: Path, text: str, option: str) -> HarnessError | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text)
+    except MissingError as error:
+        cause = error.__cause__
     except OSError as error:
-        raise MissingError(f"cannot write: {error.strerror}", where=path, mend="give another --json") from None
-    write_atomically(path, json.dumps(as_json(report, official, findings, outcome), indent=1) + "\n")
-
-
-def _show(report: TreeReport, official: OfficialReport, findings: list[Finding], outcome: Verdict) -> None:
-    _show_rows(report, official)
-    counts = ", ".join(f"{sum(f.severity is severity for f in findings)} {severity.value}" for severity in Severity)
-    OUT.print(f"gate {report.round}: [bold {_COLOURS[outcome.value]}]{outcome.value}[/] ({counts})")
-    commit = f" (clone at {official.commit or 'an unknown commit'})" if official.ran else ""
-    OUT.print(f"official checker: {escape(f'{official.verdict.value}: {official.detail}{commit}')}")
-    if official.log is not None:
-        OUT.print(f"official log: {escape(str(official.log))}")
-    for severity, some in itertools.groupby(findings, key=lambda f: f.severity):
-        OUT.print(f"\n[bold]{severity.value}[/]")
-        for name, same in itertools.groupby(some, key=lambda f: f.rule):
-            _show_rule(name, list(same))
-
-
-def _show_rows(report: TreeReport, official: OfficialReport) -> None:
-    """A table for each system, one line a row."""
-    for system, rows in itertools.groupby(report.rows, key=_system_of):
-        table = Table(box=box.SIMPLE_HEAD, title=escape(system), title_justify="left")
-        for column in ("benchmark", "scenario", "gate", "official", "result", "accuracy"):
-            table.add_column(column, overflow="fold")
-        for row in rows:
-            table.add_row(
-                escape(row.place.benchmark),
-                escape(row.place.scenario),
-                f"[{_COLOURS[row.verdict.value]}]{row.verdict.value}[/]",
-                _OFFICIAL_WORDS[official.accepts(row.place)],
-                "-" if row.metric is None else f"{row.metric.value:,.2f} {row.metric.units}",
-                "-" if row.accuracy is None else f"{row.accuracy:g}",
-            )
-        OUT.print(table)
-
-
-def _system_of(row: RowReport) -> str:
-    return f"{row.place.division}/{row.place.submitter}/{row.place.system}"
-
-
-def _show_rule(name: str, findings: list[Finding]) -> None:
-    """A rule once, then where it is broken; what is the same everywhere is said once."""
-    OUT.print(f"  [bold]{name}[/]  [dim]({escape(findings[0].source)})[/]")
-    shared = len({finding.expected for finding in findings}) == 1
-    for finding in findings[:_SHOWN]:
-        expected = "" if shared else f" [dim](expected: {escape(finding.expected)})[/]"
-        OUT.print(f"    {escape(finding.path)}: {escape(finding.found)}{expected}")
-    if len(findings) > _SHOWN:
-        OUT.print(f"    and {len(findings) - _SHOWN} more: --json FILE has them all")
-    if shared:
-        OUT.print(f"    [dim]expected:[/] {escape(findings[0].expected)}")
-    for mend in dict.fromkeys(finding.mend for finding in findings):
-        OUT.print(f"    [dim]mend:[/] {escape(mend)}")
+        cause = error
+    else:
+        return None
+    reason = cause.strerror if isinstance(cause, OSError) else cause
+    kind = MissingError if isinstance(cause, OSError) and cause.errno in _FULL else ConfigError
+    return kind(f"the report cannot be written: {reason}", where=path, mend=f"give another {option}")

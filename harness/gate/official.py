@@ -2,107 +2,48 @@
 
 The checker runs in a scratch folder, always with ``--version``, and its table is new each time: its own habits are to
 take a year-old round, to leave the table of an earlier run in place when it crashes, and to call no result at all
-fine. Neither the tree nor the clone is written to.
+fine. Neither the tree nor the clone is written to, and no table but the one of this run is ever read.
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import enum
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness import env
-from harness.errors import MissingError
-from harness.gate.findings import Finding, Severity, rule
-from harness.gate.row import RowPlace
+from harness.env import MLPERF_INFERENCE_DIR
+from harness.gate.clone import Clone
+from harness.gate.findings import printable
+from harness.gate.official_report import (
+    LOG,
+    TABLE,
+    OfficialReport,
+    OfficialRow,
+    OfficialVerdict,
+    RowVerdict,
+    read_table,
+)
 
 CHECKER = Path("tools/submission/submission_checker/main.py")
-LOG = "official_checker_log.txt"
-TABLE = "official_summary.csv"
 TIMEOUT_S = 1800
-
-OFFICIAL = rule(
-    "OFFICIAL-CHECKER",
-    Severity.REJECT,
-    "the official checker's acceptance of every row",
-    mend="see its log; where the gate found nothing, the gate has a hole",
-    source="mlcommons/inference tools/submission/submission_checker",
-)
 
 _LOOKS_OK = "SUMMARY: submission looks OK"
 _HAS_ERRORS = "SUMMARY: submission has errors"
 _ERROR_MARK = " ERROR] "
-_KEPT_ERRORS = 20
+_NO_RESULT = "NoResults "
+_FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+)(?:, in (?P<name>.+))?')
+_LINK = "tree"
+"""The name in the scratch folder under which the checker sees the tree, and its log tells of it."""
 
-
-class OfficialVerdict(str, enum.Enum):
-    """How a run of the official checker ended."""
-
-    NOT_RUN = "not run"
-    OK = "ok"
-    ERRORS = "errors"
-    CRASHED = "crashed"
-    NO_ROWS = "no rows"
-
-
-@dataclass(frozen=True, slots=True)
-class OfficialRow:
-    """A row that the official checker accepted; the values are its texts. ``inferred`` should be 0."""
-
-    division: str
-    submitter: str
-    system: str
-    benchmark: str
-    scenario: str
-    result: str
-    units: str
-    accuracy: str
-    inferred: str
-
-
-@dataclass(frozen=True, slots=True)
-class OfficialReport:
-    """What the official checker said. ``detail`` is one sentence; ``log`` and ``table`` are None where none is kept.
-
-    ``commit`` is the clone's, with ``-dirty`` where its checker was changed; None where git does not tell.
-    """
-
-    verdict: OfficialVerdict
-    detail: str
-    exit_code: int | None = None
-    rows: tuple[OfficialRow, ...] = ()
-    errors: tuple[str, ...] = field(default=(), repr=False)
-    clone: Path | None = None
-    commit: str | None = None
-    log: Path | None = None
-    table: Path | None = None
-
-    @property
-    def ran(self) -> bool:
-        """Whether there was a clone to run."""
-        return self.verdict is not OfficialVerdict.NOT_RUN
-
-    def accepts(self, place: RowPlace) -> bool | None:
-        """Whether a row is in its table; None where it did not run."""
-        if not self.ran:
-            return None
-        wanted = (place.division, place.submitter, place.system, place.folder.parent.name, place.scenario)
-        return any((r.division, r.submitter, r.system, r.benchmark, r.scenario) == wanted for r in self.rows)
-
-    def findings(self) -> list[Finding]:
-        """Nothing where it accepts or did not run; else one finding."""
-        if self.verdict in (OfficialVerdict.OK, OfficialVerdict.NOT_RUN):
-            return []
-        first = f": {self.errors[0]}" if self.errors else ""
-        return [OFFICIAL.broken(self.log or LOG, f"{self.verdict.value}: {self.detail}{first}")]
+_IN_TREE = re.compile(rf"(?<![\w./-]){_LINK}/")
+_USAGE_EXIT = 2
+"""argparse's: an option or a choice that the checker does not know."""
 
 
 def run_official(
@@ -113,77 +54,114 @@ def run_official(
     report_dir: Path | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> OfficialReport:
-    """Runs the checker of the clone in ``MLPERF_INFERENCE_DIR``; NOT_RUN where that is unset.
+    """Runs the checker of the clone in ``MLPERF_INFERENCE_DIR``; its log and table are kept in ``report_dir``.
 
-    Its log and table are kept in ``report_dir``. MissingError where the variable names no clone that has the checker.
+    NOT_RUN where the variable is unset, UNUSABLE where it names nothing that can check this round. Nothing is raised:
+    what the gate found must be shown whatever becomes of this.
     """
-    clone = env.MLPERF_INFERENCE_DIR.path()
-    if clone is None:
-        return OfficialReport(OfficialVerdict.NOT_RUN, f"{env.MLPERF_INFERENCE_DIR.name} is not set")
-    if not (clone / CHECKER).is_file():
-        raise MissingError(
-            "no submission checker in the clone of mlcommons/inference",
-            where=clone / CHECKER,
-            mend=f"set {env.MLPERF_INFERENCE_DIR.name} to a whole clone, or unset it",
-        )
-    with tempfile.TemporaryDirectory(prefix="official_checker_") as scratch:
-        report = _run(clone, tree.absolute(), round_, submitter, Path(scratch), timeout_s)
-        return report if report_dir is None else _kept(report, Path(scratch), report_dir)
+    root = Clone.named_root()
+    if root is None:
+        return OfficialReport(OfficialVerdict.NOT_RUN, f"{MLPERF_INFERENCE_DIR.name} is not set")
+    clone = Clone(root)
+    if not clone.has(CHECKER):
+        return OfficialReport(OfficialVerdict.UNUSABLE, f"the clone has no {CHECKER}", clone=root)
+    try:
+        with tempfile.TemporaryDirectory(prefix="official_checker_") as scratch:
+            if Path(os.path.realpath(scratch)).is_relative_to(os.path.realpath(tree)):
+                why = "the folder for temporary files (TMPDIR) lies in the tree that is checked"
+                return OfficialReport(OfficialVerdict.UNUSABLE, why, clone=root)
+            report = _run(clone, tree.absolute(), round_, submitter, Path(scratch), timeout_s)
+            return report if report_dir is None else _kept(report, Path(scratch), report_dir)
+    except OSError as error:
+        why = f"it could not be started: {error.strerror or error}"
+        return OfficialReport(OfficialVerdict.UNUSABLE, why, clone=root)
 
 
 def _run(
-    clone: Path, tree: Path, round_: str, submitter: str | None, scratch: Path, timeout_s: float
+    clone: Clone, tree: Path, round_: str, submitter: str | None, scratch: Path, timeout_s: float
 ) -> OfficialReport:
-    command = [sys.executable, "-B", str(clone / CHECKER), "--input", str(tree), "--version", round_]
-    command += ["--csv", str(scratch / TABLE)]
-    command += ["--submitter", submitter] if submitter is not None else []
+    (scratch / _LINK).symlink_to(
+        tree, target_is_directory=True
+    )  # its paths are format strings: braces would break them
+    command = [sys.executable, "-B", str(clone.root / CHECKER), "--input", _LINK, "--version", round_, "--csv", TABLE]
+    command += [f"--submitter={submitter}"] if submitter is not None else []
     log = scratch / LOG
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with log.open("wb") as handle:
         try:
             exit_code: int | None = subprocess.run(
-                command, cwd=scratch, env=environment, stdin=subprocess.DEVNULL, stdout=handle,
+                command, cwd=scratch, env=_environment(), stdin=subprocess.DEVNULL, stdout=handle,
                 stderr=subprocess.STDOUT, timeout=timeout_s, check=False,
             ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
             exit_code = None
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    rows = tuple(_rows(scratch / TABLE))
-    verdict, detail = _judge(exit_code, lines, len(rows), timeout_s)
-    errors = tuple(line.partition(_ERROR_MARK)[2] for line in lines if _ERROR_MARK in line)[:_KEPT_ERRORS]
-    return OfficialReport(verdict, detail, exit_code, rows, errors, clone, _commit(clone))
+    rows = read_table(scratch / TABLE, f"{_LINK}/")
+    verdict, detail = _judge(exit_code, lines, rows, clone.root, timeout_s)
+    said = [_IN_TREE.sub("", line.partition(_ERROR_MARK)[2]) for line in lines if _ERROR_MARK in line]
+    return OfficialReport(
+        verdict,
+        printable(detail, 500),
+        exit_code=exit_code,
+        rows=rows or (),
+        errors=tuple(printable(text, 1000) for text in said if not text.startswith(("SUMMARY:", _NO_RESULT))),
+        refused=tuple(text.removeprefix(_NO_RESULT) for text in said if text.startswith(_NO_RESULT)),
+        clone=clone.root,
+        commit=clone.revision([CHECKER.parent]),
+    )
 
 
-def _judge(exit_code: int | None, lines: list[str], rows: int, timeout_s: float) -> tuple[OfficialVerdict, str]:
+def _environment() -> dict[str, str]:
+    """Ours, less what would change the checker's Python; it opens files in the locale's encoding, so that is UTF-8."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {**ours, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _judge(
+    exit_code: int | None, lines: list[str], rows: tuple[OfficialRow, ...] | None, clone: Path, timeout_s: float
+) -> tuple[OfficialVerdict, str]:
     if exit_code is None:
         return OfficialVerdict.CRASHED, f"it did not end within {timeout_s:.0f} s"
-    if any(line.endswith(_HAS_ERRORS) for line in lines) and exit_code == 1:
-        return OfficialVerdict.ERRORS, f"submission has errors ({rows} rows accepted)"
-    if not any(line.endswith(_LOOKS_OK) for line in lines) or exit_code != 0:
-        last = next((line for line in reversed(lines) if line.strip()), "no output")
-        return OfficialVerdict.CRASHED, f"exit code {exit_code}, last line: {last}"
+    if exit_code == _USAGE_EXIT and (why := _unknown_round(lines)):
+        return OfficialVerdict.UNUSABLE, why
+    number = len(rows or ())
+    accepted = f"{number} row{'' if number == 1 else 's'} accepted"
+    if exit_code == 1 and any(line.endswith(_HAS_ERRORS) for line in lines):
+        return OfficialVerdict.ERRORS, f"submission has errors ({accepted})"
+    if exit_code != 0 or not any(line.endswith(_LOOKS_OK) for line in lines):
+        return OfficialVerdict.CRASHED, f"{_ending(exit_code)}, {_last_words(lines, clone)}"
+    if rows is None:
+        return OfficialVerdict.NO_TABLE, "it says that the submission looks OK, and wrote no table of results"
     if not rows:
         return OfficialVerdict.NO_ROWS, "it found no result, and says that looks OK"
-    return OfficialVerdict.OK, f"submission looks OK ({rows} rows accepted)"
+    return OfficialVerdict.OK, f"submission looks OK ({accepted})"
 
 
-def _rows(table: Path) -> Iterator[OfficialRow]:
-    """The rows of its table, whose values are quoted without escapes: a bad line is one that no row of ours equals."""
-    if not table.is_file():
-        return
-    with table.open(encoding="utf-8", errors="replace", newline="") as handle:
-        for row in csv.DictReader(handle, restkey="rest", restval=""):
-            yield OfficialRow(
-                division=row.get("Division", ""),
-                submitter=row.get("Organization", ""),
-                system=row.get("Platform", ""),
-                benchmark=row.get("Model", ""),
-                scenario=row.get("Scenario", ""),
-                result=row.get("Result", ""),
-                units=row.get("Units", ""),
-                accuracy=row.get("Accuracy", ""),
-                inferred=row.get("inferred", ""),
-            )
+def _unknown_round(lines: list[str]) -> str | None:
+    """The complaint of its argument parser where it is about the round."""
+    complaint = next((line for line in lines if "argument --version" in line), None)
+    return None if complaint is None else f"this clone does not know the round: {complaint.partition('--version: ')[2]}"
+
+
+def _ending(exit_code: int) -> str:
+    if exit_code >= 0:
+        return f"exit code {exit_code}"
+    try:
+        return f"killed by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"killed by signal {-exit_code}"
+
+
+def _last_words(lines: list[str], clone: Path) -> str:
+    """The exception and the last frame of a traceback; without one, the last line."""
+    frames = [number for number, line in enumerate(lines) if _FRAME.match(line)]
+    if not frames:
+        return "last line: " + next((line for line in reversed(lines) if line.strip()), "no output")
+    frame = _FRAME.match(lines[frames[-1]])
+    assert frame is not None  # noqa: S101 - it is one of those that match
+    after = lines[frames[-1] + 1 :]
+    what = next((line for line in after if line.strip() and not line.startswith(" ")), "no exception named")
+    file = frame["file"].replace(f"{clone}{os.sep}", "")
+    return f"{what}, raised in {file}:{frame['line']}" + (f" ({frame['name']})" if frame["name"] else "")
 
 
 def _kept(report: OfficialReport, scratch: Path, report_dir: Path) -> OfficialReport:
@@ -197,21 +175,18 @@ def _kept(report: OfficialReport, scratch: Path, report_dir: Path) -> OfficialRe
             if kept[name] is not None:
                 shutil.copyfile(scratch / name, report_dir / name)
     except OSError as error:
-        raise MissingError(
-            f"cannot write: {error.strerror}", where=report_dir, mend="give another --report-dir"
-        ) from None
+        return dataclasses.replace(report, not_kept=error.strerror or str(error))
     return dataclasses.replace(report, log=kept[LOG], table=kept[TABLE])
 
 
-def _commit(clone: Path) -> str | None:
-    """The clone's commit. git is told not to write to the clone, and that its owner may be another."""
-    git = ["git", "--no-optional-locks", "-c", f"safe.directory={clone}", "-C", str(clone)]
-    try:
-        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=60, check=False)
-        status = ["status", "--porcelain", "--", str(CHECKER.parent)]
-        changed = subprocess.run([*git, *status], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if head.returncode != 0:
-        return None
-    return head.stdout.strip() + ("-dirty" if changed.stdout.strip() else "")
+__all__ = [
+    "CHECKER",
+    "LOG",
+    "TABLE",
+    "TIMEOUT_S",
+    "OfficialReport",
+    "OfficialRow",
+    "OfficialVerdict",
+    "RowVerdict",
+    "run_official",
+]

@@ -1,113 +1,182 @@
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from harness.errors import MissingError
-from harness.gate import Severity, Verdict, check_tree
-from harness.gate.official import CHECKER, LOG, TABLE, OfficialVerdict, run_official
-from harness.gate.row import ACCURACY_FOLDER, RUN
+from harness.gate import Verdict, check_tree
+from harness.gate.official import LOG, TABLE, OfficialVerdict, RowVerdict, run_official
+from harness.gate.row_layout import ACCURACY_FOLDER, RUN
 from harness.rules import load
 from tests.gate import test_run
+from tests.gate.fake_checker import CLONE, CRASHES, HAS_ERRORS, LOOKS_OK, VARIABLE, make_clone, needs_clone
 from tests.gate.made_tree import DETAIL, change_json, row, write
 from tests.gate.test_tree import BREACHES, box, server
 from tests.logs.loadgen_runs import edit
 
-VARIABLE = "MLPERF_INFERENCE_DIR"
-CLONE = os.environ.get(VARIABLE)
-needs_clone = pytest.mark.skipif(not CLONE, reason=f"{VARIABLE} names no clone of mlcommons/inference")
-
-HEAD = "Organization,Division,Platform,Model,Scenario,Result,Units,Accuracy,inferred"
-ROW = '"Acme","open","Box","gpt-oss-120b","Server","42.5","Tokens/s","exact_match: 83.1","0"'
-FAKE = """
-import os, pathlib, sys
-args = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-pathlib.Path("where").write_text(os.getcwd())
-{body}
-"""
-WRITES = f"pathlib.Path(args['--csv']).write_text({HEAD!r} + chr(10) + {ROW!r} + chr(10))"
-LOOKS_OK = "print('[x main.py:1 INFO] SUMMARY: submission looks OK', file=sys.stderr)"
-HAS_ERRORS = (
-    "print('[x a.py:1 ERROR] t/a has no src', file=sys.stderr);"
-    "print('[x main.py:1 ERROR] SUMMARY: submission has errors', file=sys.stderr); sys.exit(1)"
-)
+OFFLINE, SERVER = (f"open/Acme/results/Box/gpt-oss-120b/{scenario}" for scenario in ("Offline", "Server"))
 
 
 @pytest.fixture
-def fake_clone(tmp_path, monkeypatch):
-    """Makes a clone whose checker does ``body``."""
+def clone(tmp_path, monkeypatch):
+    """Makes a clone whose checker runs a body."""
 
-    def make(body: str) -> Path:
-        write(tmp_path / "clone" / CHECKER, FAKE.format(body=body))
+    def make(*body: str, rounds: tuple[str, ...] = ("v6.0", "v6.1")) -> Path:
         monkeypatch.setenv(VARIABLE, str(tmp_path / "clone"))
-        return tmp_path / "clone"
+        return make_clone(tmp_path / "clone", "\n".join(body), rounds)
 
     return make
 
 
-def test_without_a_clone_it_did_not_run(tmp_path, monkeypatch):
+@pytest.fixture
+def empty(tmp_path):
+    """A tree that fake checkers do not look at."""
+    (tmp_path / "trees" / "a tree").mkdir(parents=True)
+    return tmp_path / "trees" / "a tree"
+
+
+def test_without_a_clone_it_did_not_run(empty, monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
-    report = run_official(tmp_path, "v6.1")
-    assert (report.verdict, report.ran, report.findings()) == (OfficialVerdict.NOT_RUN, False, [])
+    report = run_official(empty, "v6.1")
+    assert (report.verdict, report.ran) == (OfficialVerdict.NOT_RUN, False)
     assert VARIABLE in report.detail
 
 
-def test_a_folder_that_is_no_clone(tmp_path, monkeypatch):
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    with pytest.raises(MissingError, match="no submission checker"):
-        run_official(tmp_path, "v6.1")
+@pytest.mark.parametrize("name", ["", "absent", "x" * 300])
+def test_a_variable_that_names_no_clone(empty, tmp_path, monkeypatch, name):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / name))
+    report = run_official(empty, "v6.1")
+    assert (report.verdict, report.ran, report.clone) == (OfficialVerdict.UNUSABLE, False, tmp_path / name)
+    assert "the clone has no tools/submission/submission_checker/main.py" in report.detail
 
 
-def test_acceptance_with_its_rows_log_and_table(fake_clone, tmp_path):
-    fake_clone(f"{WRITES}\n{LOOKS_OK}\nprint(args['--version'], args['--input'], args['--submitter'])")
-    report = run_official(tmp_path / "tree", "v6.1", "Acme", report_dir=tmp_path / "kept")
-    assert (report.verdict, report.exit_code, report.findings()) == (OfficialVerdict.OK, 0, [])
+def test_a_clone_that_does_not_know_the_round(clone, empty):
+    clone(LOOKS_OK, rounds=("v5.1", "v6.0"))
+    report = run_official(empty, "v6.1")
+    assert (report.verdict, report.exit_code) == (OfficialVerdict.UNUSABLE, 2)
+    assert "does not know the round: invalid choice: 'v6.1'" in report.detail
+    assert run_official(empty, "v6.0").verdict is OfficialVerdict.NO_TABLE
+
+
+def test_a_usage_error_that_is_not_about_the_round_is_a_crash(clone, empty):
+    clone("parser.error('no such flag')")
+    report = run_official(empty, "v6.1")
+    assert (report.verdict, report.exit_code) == (OfficialVerdict.CRASHED, 2)
+    assert "no such flag" in report.detail
+
+
+def test_acceptance_with_its_rows_log_and_table(clone, empty, tmp_path):
+    where = "pathlib.Path('where').write_text(os.getcwd())"
+    told = "print(args.version, os.path.realpath(args.input), args.submitter)"
+    clone(where, f"accept({SERVER!r})", told, LOOKS_OK)
+    report = run_official(empty, "v6.1", "-A cme", report_dir=tmp_path / "kept here")
+    assert (report.verdict, report.exit_code, report.errors) == (OfficialVerdict.OK, 0, ())
     (row,) = report.rows
-    assert (row.scenario, row.result, row.accuracy, row.inferred) == ("Server", "42.5", "exact_match: 83.1", "0")
-    assert f"v6.1 {tmp_path / 'tree'} Acme" in (tmp_path / "kept" / LOG).read_text()
-    assert report.table == tmp_path / "kept" / TABLE
+    assert row.location == f"{SERVER}/performance/run_1"
+    assert (row.result, row.units, row.accuracy, row.inferred) == ("42.5", "Tokens/s", "exact_match: 83.1", "0")
+    assert f"v6.1 {empty} -A cme" in (tmp_path / "kept here" / LOG).read_text()
+    assert report.table == tmp_path / "kept here" / TABLE
     assert report.commit is None  # no git in a made-up clone
-    assert not (tmp_path / "clone" / "where").exists()
+    assert not [*tmp_path.rglob("where")]
+    assert not [*empty.iterdir()]
+
+
+@pytest.mark.parametrize("name", ["with blanks", "br{ac}es", "quo'te\"s", "per%cent", "ünïcode"])
+def test_a_tree_of_any_name_relative_or_not(clone, tmp_path, monkeypatch, name):
+    (tmp_path / name / "open").mkdir(parents=True)
+    clone("print(os.listdir('{}/'.format(args.input)), os.path.realpath(args.input))", LOOKS_OK)
+    monkeypatch.chdir(tmp_path)
+    for tree in (Path(name), tmp_path / name, Path(name) / "open" / ".."):
+        run_official(tree, "v6.1", report_dir=tmp_path / "kept")
+        assert f"['open'] {tmp_path / name}" in (tmp_path / "kept" / LOG).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("body", "verdict", "said"),
     [
-        (f"{WRITES}\n{HAS_ERRORS}", OfficialVerdict.ERRORS, "t/a has no src"),
-        (f"{LOOKS_OK}\nraise KeyError('misc')", OfficialVerdict.CRASHED, "KeyError: 'misc'"),
-        ("sys.exit(0)", OfficialVerdict.CRASHED, "no output"),
-        (f"{LOOKS_OK}\nsys.exit(1)", OfficialVerdict.CRASHED, "exit code 1"),
-        (LOOKS_OK, OfficialVerdict.NO_ROWS, "no result"),
-        (f"{LOOKS_OK}\npathlib.Path(args['--csv']).write_text({HEAD!r})", OfficialVerdict.NO_ROWS, "no result"),
-        ("import time; time.sleep(60)", OfficialVerdict.CRASHED, "did not end within 1 s"),
+        (["accept()", f"refuse({SERVER!r}, 'is slow')", HAS_ERRORS], OfficialVerdict.ERRORS, "has errors (0 rows"),
+        ([HAS_ERRORS], OfficialVerdict.ERRORS, "has errors (0 rows"),
+        ([LOOKS_OK, "def look(): raise KeyError('misc')", "look()"], OfficialVerdict.CRASHED, "KeyError: 'misc'"),
+        (["sys.exit(0)"], OfficialVerdict.CRASHED, "exit code 0, last line: no output"),
+        ([LOOKS_OK, "sys.exit(1)"], OfficialVerdict.CRASHED, "exit code 1"),
+        (["say('ERROR', 'SUMMARY: submission has errors')"], OfficialVerdict.CRASHED, "exit code 0"),
+        (["os.kill(os.getpid(), 9)"], OfficialVerdict.CRASHED, "killed by SIGKILL"),
+        (["import time; time.sleep(60)"], OfficialVerdict.CRASHED, "did not end within 1 s"),
+        ([LOOKS_OK], OfficialVerdict.NO_TABLE, "wrote no table"),
+        (["accept()", LOOKS_OK], OfficialVerdict.NO_ROWS, "no result"),
+        (["pathlib.Path(args.csv).write_text('')", LOOKS_OK], OfficialVerdict.NO_ROWS, "no result"),
     ],
 )
-def test_how_it_can_end(fake_clone, tmp_path, body, verdict, said):
-    fake_clone(body)
-    report = run_official(tmp_path, "v6.1", timeout_s=1)
+def test_how_it_can_end(clone, empty, body, verdict, said):
+    clone(*body)
+    report = run_official(empty, "v6.1", timeout_s=1 if "sleep" in body[0] else 60)
     assert report.verdict is verdict
-    (finding,) = report.findings()
-    assert (finding.rule, finding.severity) == ("OFFICIAL-CHECKER", Severity.REJECT)
-    assert said in finding.found
+    assert said in report.detail
 
 
-def test_a_table_of_an_earlier_run_is_never_taken_for_this_one(fake_clone, tmp_path):
-    fake_clone(f"{WRITES}\n{LOOKS_OK}")
-    assert run_official(tmp_path, "v6.1", report_dir=tmp_path / "kept").rows
-    fake_clone("raise KeyError('misc')")
-    report = run_official(tmp_path, "v6.1", report_dir=tmp_path / "kept")
-    assert (report.rows, report.table) == ((), None)
+def test_a_crash_tells_the_exception_and_where_it_was_raised(clone, empty):
+    clone("say('ERROR', 'before')", "def look():", "    raise KeyError('a' + chr(10) + 'b')", "look()")
+    report = run_official(empty, "v6.1")
+    place = r"KeyError: 'a\nb', raised in tools/submission/submission_checker/main.py:"
+    assert place in report.detail
+    assert report.detail.endswith("(look)")
+    assert report.errors == ("before",)
+
+
+def test_its_errors_are_told_by_paths_within_the_tree(clone, empty):
+    clone(f"refuse({SERVER!r}, 'is slow, see subtree/x')", "say('ERROR', '[' + args.input + '/open]')", HAS_ERRORS)
+    report = run_official(empty, "v6.1")
+    assert report.errors == (f"{SERVER}/performance/run_1/mlperf_log_detail.txt is slow, see subtree/x", "[open]")
+    assert report.refused == (f"{SERVER}/performance/run_1/mlperf_log_detail.txt",)
+
+
+def test_it_reads_and_writes_utf_8_whatever_the_locale(clone, empty, monkeypatch):
+    settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONWARNINGS": "error"}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    clone("assert open(__file__).encoding.lower().replace('-', '') == 'utf8'", "accept()", LOOKS_OK)
+    assert run_official(empty, "v6.1").verdict is OfficialVerdict.NO_ROWS
+
+
+def test_tables_of_earlier_runs_are_never_taken_for_this_one(clone, empty, tmp_path, monkeypatch):
+    clone(f"accept({SERVER!r})", LOOKS_OK)
+    assert run_official(empty, "v6.1", report_dir=tmp_path / "kept").rows
+    table = (tmp_path / "kept" / TABLE).read_text()
+    for folder in (empty, empty.parent, tmp_path):
+        write(folder / "summary.csv", table)
+        write(folder / TABLE, table)
+    monkeypatch.chdir(empty.parent)
+    clone("assert not os.path.exists('summary.csv') and not os.path.exists(args.csv)", LOOKS_OK)
+    report = run_official(empty, "v6.1", report_dir=tmp_path / "kept")
+    assert (report.verdict, report.rows, report.table) == (OfficialVerdict.NO_TABLE, (), None)
     assert not (tmp_path / "kept" / TABLE).exists()
+    assert (empty / "summary.csv").read_text() == table
+    clone(CRASHES)
+    assert run_official(empty, "v6.1", report_dir=tmp_path / "kept").rows == ()
 
 
-def test_a_report_folder_that_cannot_be_made(fake_clone, tmp_path):
-    fake_clone(f"{WRITES}\n{LOOKS_OK}")
+def test_a_report_folder_that_cannot_be_made_loses_nothing(clone, empty, tmp_path):
+    clone(f"accept({SERVER!r})", LOOKS_OK)
     write(tmp_path / "file", "x")
-    with pytest.raises(MissingError, match="cannot write"):
-        run_official(tmp_path, "v6.1", report_dir=tmp_path / "file" / "kept")
+    report = run_official(empty, "v6.1", report_dir=tmp_path / "file" / "kept")
+    assert (report.verdict, len(report.rows), report.log) == (OfficialVerdict.OK, 1, None)
+    assert report.not_kept == "Not a directory"
+
+
+def test_scratch_files_never_lie_in_the_tree(clone, empty, monkeypatch):
+    clone(LOOKS_OK)
+    monkeypatch.setattr("tempfile.tempdir", str(empty))
+    report = run_official(empty, "v6.1")
+    assert (report.verdict, "TMPDIR" in report.detail) == (OfficialVerdict.UNUSABLE, True)
+    assert not [*empty.iterdir()]
+
+
+def test_no_room_for_scratch_files(clone, empty, tmp_path, monkeypatch):
+    clone(LOOKS_OK)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "absent"))
+    report = run_official(empty, "v6.1")
+    assert (report.verdict, "No such file" in report.detail) == (OfficialVerdict.UNUSABLE, True)
 
 
 @needs_clone
@@ -117,7 +186,7 @@ def test_the_real_checker_accepts_what_the_gate_accepts(tree, division, monkeypa
     root = tree(division).parent.parent
     report, official = check_tree(root, load("v6.1")), run_official(root, "v6.1")
     assert (report.verdict, official.verdict) == (Verdict.PASS, OfficialVerdict.OK)
-    assert [official.accepts(row.place) for row in report.rows] == [True, True]
+    assert [official.of(row.place) for row in report.rows] == [RowVerdict.ACCEPTS] * 2
     for ours, theirs in zip(report.rows, official.rows, strict=True):
         assert float(theirs.result) == pytest.approx(ours.metric.value)
         assert (theirs.units, theirs.inferred) == (ours.metric.units, "0")
