@@ -103,6 +103,13 @@ LIBRARY = rule(
     mend="give LoadGen the whole data set and run the leg again",
     source="policies/data sets (the checker reads the override alone)",
 )
+GENERATED = rule(
+    "LG-GENERATED",
+    Severity.REVIEW,
+    "every generated query issued",
+    mend="find out what ended the run before its last query, and run the leg again",
+    source=_HERE,
+)
 SAMPLE_COUNT = rule(
     "LG-SAMPLE-COUNT", Severity.REJECT, "the round's sample count", mend=_SETTINGS, source="checker/performance_check"
 )
@@ -127,11 +134,25 @@ TTFT = rule(
 TPOT = rule(
     "LG-TPOT", Severity.REJECT, "99th percentile of TPOT below the limit", mend="lower target_qps", source=_CHECKER
 )
+LATENCY = rule(
+    "LG-LATENCY",
+    Severity.REJECT,
+    "99th percentile of the whole answer's latency within the limit",
+    mend="lower target_qps",
+    source="policies/latency constraints (the checker reads it in the endpoints layout alone)",
+)
 LIMIT_SETTING = rule(
     "LG-LIMIT-SETTING",
     Severity.REJECT,
     "early stopping judged by the round's latency limits",
     mend="take the settings of the scenario's own LoadGen model name, and no latency key of your own",
+    source="loadgen/mlperf.conf",
+)
+EQUAL_ISSUE = rule(
+    "LG-EQUAL-ISSUE",
+    Severity.REVIEW,
+    "sample_concatenate_permutation on",
+    mend=_SETTINGS,
     source="loadgen/mlperf.conf",
 )
 EARLY_STOPPING = rule(
@@ -151,8 +172,8 @@ METRIC = rule(
 TOKENS = rule(
     "LG-TOKENS",
     Severity.REJECT,
-    "a mean answer length between the least that LoadGen takes and the output cap",
-    mend="report the whole token count of each answer, and run the leg again",
+    "a mean answer length between the least that LoadGen takes and the output cap, and near the reference's",
+    mend="report the whole token count of each answer and leave prompts and sampling as they are; run the leg again",
     source=_HERE,
 )
 AUDIT = rule(
@@ -219,5 +240,12 @@ ACCURACY_EMPTY = rule(
     Severity.REVIEW,
     "an answer of at least one token for each row",
     mend="look why the engine ended at once; the benchmark wants at least one new token",
+    source="policies/LLM output",
+)
+ACCURACY_TOKENS = rule(
+    "ACC-TOKENS",
+    Severity.REVIEW,
+    "answers within the output cap, each told with the count of its ids",
+    mend="tell LoadGen each answer's ids and their count, and stop at the output cap; run the accuracy leg again",
     source="policies/LLM output",
 )

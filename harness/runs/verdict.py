@@ -92,7 +92,10 @@ def _expectation(leg: PlannedLeg, rows: int) -> Expectation:
     return dataclasses.replace(
         whole,
         dataset_rows=rows,
+        logged_rows=rows,
         min_duration_ms=leg.config.test_run.min_duration_ms,
+        measured_duration_ms=leg.config.test_run.min_duration_ms,
+        mean_tokens=None,
         min_query_count=min(rows, whole.min_query_count) if whole.min_query_count else None,
     )
 

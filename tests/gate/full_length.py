@@ -16,6 +16,7 @@ SUMMARY = "mlperf_log_summary.txt"
 ACCURACY_LOG = "mlperf_log_accuracy.json"
 
 LONG = 601_000_000_000  # ns
+MEAN = 1300  # tokens an answer
 CHANGES = {
     ("Offline", "performance"): {
         "result_validity": "VALID",
@@ -23,7 +24,7 @@ CHANGES = {
         "result_invalid_reason": ...,
         "result_max_latency_ns": LONG,
         "result_samples_per_second": 12792 / 601,
-        "result_tokens_per_second": 4 * 12792 / 601,
+        "result_tokens_per_second": MEAN * 12792 / 601,
         "power_begin": "08-20-2026 10:00:00.000",
         "power_end": "08-20-2026 10:10:01.000",
     },
@@ -33,7 +34,7 @@ CHANGES = {
         "effective_target_duration_ms": 600000,
         "result_scheduled_samples_per_sec": 6395 / 601,
         "result_completed_samples_per_sec": 6396 / 601,
-        "result_completed_tokens_per_second": 4 * 6396 / 601,
+        "result_completed_tokens_per_second": MEAN * 6396 / 601,
         "power_begin": "08-20-2026 10:00:00.000",
         "power_end": "08-20-2026 10:10:01.000",
     },
@@ -58,15 +59,17 @@ def copy(source: Path, out: Path, scenario: str, leg: str) -> Path:
 
 def facts(folder: Path, scenario: str, leg: str, **changes: object) -> RunFacts:
     """The facts of the run in ``folder``; ``changes`` replace fields of them."""
-    pack = load("v6.1")
+    pack, benchmark = changes.get("pack", load("v6.1")), changes.get("benchmark", BENCHMARK)
+    expectation = Expectation.of_round(pack, benchmark, scenario, leg)
     given = {
         "leg": leg,
         "scenario": scenario,
-        "benchmark": BENCHMARK,
+        "benchmark": benchmark,
         "pack": pack,
-        "expectation": Expectation.of_round(pack, BENCHMARK, scenario, leg),
+        "expectation": expectation,
         "detail": DetailLog.read(folder / DETAIL),
         "summary": SummaryLog.read(folder / SUMMARY),
-        "coverage": Coverage.of(AccuracyLog(folder / ACCURACY_LOG), 4395) if leg == "accuracy" else None,
     }
+    if leg == "accuracy" and "coverage" not in changes:
+        given["coverage"] = Coverage.of(AccuracyLog(folder / ACCURACY_LOG), expectation.dataset_rows)
     return RunFacts(**{**given, **changes})

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.rules import load
 from tests.gate.full_length import ACCURACY_LOG, BENCHMARK, DETAIL, SUMMARY, copy
+from tests.gate.made_audits import AUDITS, make_audit
 
 SUBMITTER = "Acme"
 SYSTEM = "Box"
@@ -54,8 +55,8 @@ def make_row(home: Path, runs: Mapping[tuple[str, str], Path], division: str, sc
     size = shorten(accuracy / ACCURACY_LOG)
     write(accuracy / "accuracy.txt", f"Printing for submission_checker:\n'exact_match': 83.130\n\nhash={whole}\n")
     if division == "closed":
-        write(folder / "TEST07" / "verify_accuracy.txt", "score 61.2\nTEST PASS\n")
-        write(folder / "TEST09" / "verify_output_len.txt", "mean 1300\nTEST PASS\n")
+        for audit in AUDITS:
+            make_audit(folder / audit, runs[scenario, audit], scenario)
     path = (accuracy / ACCURACY_LOG).relative_to(home).as_posix()
     return {"path": path, "sha256_full": whole, "bytes_full": size}
 
