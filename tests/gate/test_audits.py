@@ -152,6 +152,8 @@ BREACHES: list[tuple[str, Callable[[Path], object], str, str, str]] = [
     ("bad log", lambda a: write(detail(a), "x"), "TEST09", "LG-LOG", "reject"),
 ]
 
+BREAKS = {"AUDIT-EFFORT"}
+
 # What cannot break alone.
 KIN = {
     "drawn with replacement": {"AUDIT-CONFIG"},

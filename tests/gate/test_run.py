@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,9 @@ BREACHES = [
     ("Server", "performance", {"effective_min_duration_ms": "long"}, "LG-LOG"),
     ("Server", "performance", {"power_end": "noon"}, "LG-LOG"),
 ]
+
+
+BREAKS = {"ACC-TOKENS"}
 
 
 @pytest.mark.parametrize(("scenario", "leg", "changes", "rule"), BREACHES)
@@ -330,6 +334,42 @@ def test_whatever_can_be_read_can_be_checked(loadgen_runs, tmp_path_factory, dat
     folder = loadgen_runs[scenario, leg]
     summary = SummaryLog.read(folder / SUMMARY)
     check_run(facts(folder, scenario, leg, detail=detail, summary=summary, coverage=None))
+
+
+HOSTILE = (
+    "1" + 400 * "0",
+    "-1",
+    "0",
+    "NaN",
+    "-Infinity",
+    "1e999",
+    "true",
+    "null",
+    '""',
+    '"\\ud800"',
+    "[]",
+    "{}",
+    "0.5",
+)
+
+
+@pytest.mark.parametrize("scenario", ["Offline", "Server"])
+def test_no_value_of_any_key_breaks_the_checks(run, scenario):
+    """What the reader refuses is told as a finding; whatever it takes can be checked."""
+    path = run(scenario, "performance") / DETAIL
+    lines = path.read_text().splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        value = re.search(r'"value": (.*?), "time_ms"', line)
+        if value is None or "loadgen_file" in line:
+            continue
+        hostile = HOSTILE[number % len(HOSTILE)]
+        changed = line[: value.start(1)] + hostile + line[value.end(1) :]
+        path.write_text("".join([*lines[:number], changed, *lines[number + 1 :]]))
+        try:
+            detail = DetailLog.read(path)
+        except LogError:
+            continue
+        check_run(facts(path.parent, scenario, "performance", detail=detail))
 
 
 @pytest.mark.shared

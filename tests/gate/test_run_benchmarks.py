@@ -1,0 +1,160 @@
+"""Runs of the benchmarks that are none of token ids: another metric, other limits, another data set in a scenario."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.gate import Expectation, Finding, Severity, check_run, result_metric
+from harness.logs import DetailLog
+from harness.rules import load
+from tests.gate.full_length import DETAIL, facts
+from tests.logs.loadgen_runs import Leg, edit
+
+VLM, AGENTIC = "qwen3-vl-235b-a22b", "qwen3.6-27b"
+OF = {"Offline": VLM, "Server": VLM, "Interactive": VLM, "SingleStream": AGENTIC}
+LATENCY = "result_p99_latency_ns"
+CLOCK = {"power_begin": "08-20-2026 10:00:00.000", "power_end": "08-20-2026 10:10:01.000"}
+LONG = {"effective_min_duration_ms": 600_000, **CLOCK}
+
+# Answers are instant, so SingleStream is told to expect them at once: LoadGen then generates enough queries.
+LEGS = {
+    ("Offline", "performance"): Leg("Offline", "PerformanceOnly", 48289, {"*.Offline.target_qps": "10"}, model=VLM),
+    ("Interactive", "performance"): Leg(
+        "Server",
+        "PerformanceOnly",
+        8000,
+        {"*.Server.target_qps": "8000", "*.Server.min_duration": "1000", "*.Server.target_latency": "1500"},
+        model=VLM,
+    ),
+    ("Interactive", "accuracy"): Leg("Server", "AccuracyOnly", 8000, {"*.Server.target_qps": "20000"}, model=VLM),
+    ("SingleStream", "performance"): Leg(
+        "SingleStream",
+        "PerformanceOnly",
+        1000,
+        {"*.SingleStream.min_duration": "20", "*.SingleStream.target_latency": "0.001"},
+        model=AGENTIC,
+    ),
+    ("SingleStream", "accuracy"): Leg("SingleStream", "AccuracyOnly", 995, model=AGENTIC),
+}
+# What a run of full length would differ in.
+CHANGES = {
+    ("Offline", "performance"): {
+        "result_validity": "VALID",
+        "result_min_duration_met": True,
+        "result_invalid_reason": ...,
+        "result_max_latency_ns": 601_000_000_000,
+        **CLOCK,
+    },
+    ("Interactive", "performance"): {"result_scheduled_samples_per_sec": 7999 / 601, **LONG},
+    ("SingleStream", "performance"): LONG,
+}
+
+
+@pytest.fixture(scope="session")
+def short_runs(tmp_path_factory) -> dict[tuple[str, str], Path]:
+    root = tmp_path_factory.mktemp("benchmarks")
+    return {key: leg.run(root / "_".join(key)) for key, leg in LEGS.items()}
+
+
+@pytest.fixture
+def run(short_runs, tmp_path):
+    """Makes the logs of a passing run and changes values in its detail log."""
+
+    def make(scenario: str, leg: str, **changes: object) -> Path:
+        folder = shutil.copytree(short_runs[scenario, leg], tmp_path / "run")
+        edit(folder / DETAIL, **CHANGES.get((scenario, leg), {}))
+        if (scenario, leg) == ("SingleStream", "performance"):
+            edit(folder / DETAIL, result_qps_with_loadgen_overhead=queries(folder) / 601)
+        edit(folder / DETAIL, **changes)
+        return folder
+
+    return make
+
+
+def queries(folder: Path) -> int:
+    return DetailLog.read(folder / DETAIL).value("result_query_count")
+
+
+def check(folder: Path, scenario: str, leg: str, **given: object) -> list[Finding]:
+    found = check_run(facts(folder, scenario, leg, **{"benchmark": OF[scenario], "summary": None, **given}))
+    return [f for f in found if f.severity is not Severity.NOTE]
+
+
+@pytest.mark.parametrize(("scenario", "leg"), LEGS)
+def test_a_run_of_full_length_has_nothing_against_it(run, scenario, leg):
+    assert check(run(scenario, leg), scenario, leg) == []
+
+
+# Each breaks a run in one place: scenario, leg, the change, the rule, its severity in closed and in open.
+BREACHES = [
+    ("Interactive", "performance", {LATENCY: 1_500_000_001}, "LG-LATENCY", "reject", "review"),
+    ("Interactive", "performance", {LATENCY: 12_000_000_001}, "LG-LATENCY", "reject", "review"),
+    ("Interactive", "performance", {LATENCY: ...}, "LG-LATENCY", "reject", "review"),
+    ("Interactive", "performance", {"effective_target_latency_ns": 12e9}, "LG-LIMIT-SETTING", "review", "review"),
+    ("Interactive", "performance", {"effective_target_latency_ns": 13e9}, "LG-LIMIT-SETTING", "reject", "reject"),
+    ("Interactive", "performance", {"effective_performance_sample_count": 8000}, "LG-SAMPLE-COUNT", "reject", "reject"),
+    ("Interactive", "performance", {"qsl_reported_total_count": 48289}, "LG-LIBRARY", "reject", "reject"),
+    ("Interactive", "accuracy", {"effective_accuracy_sample_count": 48289}, "LG-SAMPLE-COUNT", "reject", "reject"),
+    ("Offline", "performance", {"effective_samples_per_query": 48288}, "LG-MIN-QUERIES", "reject", "review"),
+    ("Offline", "performance", {"result_samples_per_second": ...}, "LG-METRIC", "reject", "reject"),
+    ("SingleStream", "performance", {"early_stopping_met": False}, "LG-EARLY-STOPPING", "reject", "reject"),
+    ("SingleStream", "performance", {"early_stopping_latency_ss": 0}, "LG-METRIC", "reject", "reject"),
+    ("SingleStream", "performance", {"result_qps_with_loadgen_overhead": 1e6}, "LG-DURATION", "reject", "reject"),
+    ("SingleStream", "performance", {"result_qps_with_loadgen_overhead": 0}, "LG-DURATION", "reject", "reject"),
+    ("SingleStream", "performance", {"result_qps_with_loadgen_overhead": ...}, "LG-DURATION", "reject", "reject"),
+    ("SingleStream", "performance", {"result_query_count": ...}, "LG-DURATION", "reject", "reject"),
+    ("SingleStream", "performance", {"qsl_reported_total_count": 994}, "LG-LIBRARY", "reject", "reject"),
+    ("SingleStream", "performance", {"qsl_reported_total_count": 1020}, "LG-LIBRARY", "reject", "reject"),
+    ("SingleStream", "accuracy", {"qsl_reported_total_count": 1000}, "LG-LIBRARY", "reject", "reject"),
+    ("SingleStream", "accuracy", {"effective_sample_index_rng_seed": 0}, "LG-SEEDS", "review", "review"),
+]
+
+
+@pytest.mark.parametrize(("scenario", "leg", "changes", "rule", "closed", "open_"), BREACHES)
+def test_one_change_breaks_one_rule(run, scenario, leg, changes, rule, closed, open_):
+    folder = run(scenario, leg, **changes)
+    for division, severity in (("closed", closed), ("open", open_)):
+        findings = check(folder, scenario, leg, division=division)
+        assert {(f.rule, f.severity.value) for f in findings} == {(rule, severity)}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "changes"),
+    [
+        ("Interactive", {LATENCY: 1_500_000_000}),
+        ("SingleStream", {"generated_query_count": 10**6}),
+        ("SingleStream", {"effective_sample_concatenate_permutation": False}),
+        ("Offline", {"result_p99_latency_ns": 10**12}),
+    ],
+)
+def test_what_is_allowed(run, scenario, changes):
+    assert check(run(scenario, "performance", **changes), scenario, "performance") == []
+
+
+def test_a_library_of_the_shortest_replay_passes(run):
+    """The checker asks 995 of a log; how many rows the turns are made into is the submitter's."""
+    rows = {"qsl_reported_total_count": 995, "loaded_qsl_set": [*range(995)]}
+    assert check(run("SingleStream", "performance", **rows), "SingleStream", "performance") == []
+
+
+def test_another_scenario_of_the_same_benchmark_has_the_larger_library(run):
+    findings = check(run("Interactive", "performance"), "Server", "performance")
+    assert {f.rule for f in findings} == {"LG-LIBRARY", "LG-COVERAGE"}
+
+
+def test_what_interactive_is_expected_to_do():
+    pack = load("v6.1")
+    expectation = Expectation.of_round(pack, VLM, "Interactive", "performance")
+    assert (expectation.dataset_rows, expectation.logged_rows) == (8000, 48289)
+    assert Expectation.of_round(pack, VLM, "Interactive", "accuracy").logged_rows == 8000
+    assert Expectation.of_round(pack, AGENTIC, "SingleStream", "performance").more_rows
+    assert not Expectation.of_round(pack, AGENTIC, "SingleStream", "accuracy").more_rows
+
+
+def test_single_stream_is_measured_in_milliseconds(run):
+    detail = DetailLog.read(run("SingleStream", "performance", early_stopping_latency_ss=2_500_000) / DETAIL)
+    metric = result_metric(detail, load("v6.1").benchmark(AGENTIC).scenario("SingleStream"))
+    assert (metric.value, metric.units) == (2.5, "Latency (ms)")
