@@ -1,7 +1,8 @@
-"""Checks of accuracy.txt and of the shortened accuracy log beside it."""
+"""Checks of accuracy.txt: the metric as the official checker reads it, and the hash of the whole accuracy log."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from collections.abc import Iterator
@@ -10,92 +11,148 @@ from pathlib import PurePosixPath
 
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.findings import Finding, Severity
-from harness.gate.index import TreeIndex, Unreadable
-from harness.rules import BenchmarkRules, RulePack
+from harness.rules import BenchmarkRules, Ruled
+from harness.rules.values import Target
 
 NOT_THE_REFERENCES = "not by the reference's evaluator"
 """What the first line of an accuracy.txt of the harness's own says."""
 
 _LINE_END = re.compile(r"\r\n|\n|\r")  # and no other: str.splitlines knows more than the official reader
 _HASH = re.compile(r"hash=(.*)")
+_OFFICIAL_HASH = re.compile(r"hash=\w+")
 _NUMBER = re.compile(r"\d+\.?\d*|\.\d+", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
 class AccuracyText:
-    """What an accuracy.txt says: the metric's values in its lines, its hash lines, and whether the harness wrote it.
+    """What an accuracy.txt says.
 
-    ``bad_values`` stand where a value should and are no number: the official checker breaks on them in any division.
+    ``values`` are the metric's, as far as the official checker reads: up to where it has both a value that reaches the
+    target and a hash. ``later`` are the words in the metric's place behind that, ``bad_values`` those that are no
+    number and that it breaks on in any division. ``lengths`` are the values that have an upper limit. ``hashes`` is
+    what follows ``hash=`` in each such line, ``written`` the hashes of the metric's own lines, which some evaluators
+    add. ``ours``: whether the harness wrote the text.
     """
 
     values: tuple[float, ...]
+    later: tuple[str, ...]
     bad_values: tuple[str, ...]
+    lengths: tuple[float, ...]
     hashes: tuple[str, ...]
+    written: frozenset[str]
     ours: bool
 
+    @property
+    def value(self) -> float | None:
+        """The accuracy that the official checker puts in its table, None where it has none."""
+        return self.values[-1] if self.values else None
+
     @classmethod
-    def parse(cls, text: str, key: str) -> AccuracyText:
-        """Reads the text line by line, as the official checker does; ``key`` is the metric's name."""
-        lines = _LINE_END.split(text)
-        metric = re.compile(rf"'{re.escape(key)}':\s([\d.]+)")
-        found = [word for line in lines for word in metric.findall(line)]
-        numbers = {word: float(word) for word in found if _NUMBER.fullmatch(word) and math.isfinite(float(word))}
+    def parse(cls, text: str, rules: BenchmarkRules, at_least: float) -> AccuracyText:
+        """Reads the text line by line, as the official checker does; ``at_least`` is the target."""
+        upper = rules.accuracy_upper_pattern
+        reader = _Reader(rules.accuracy_pattern.value, None if upper is None else upper.value, at_least)
+        for line in _LINE_END.split(text):
+            reader.take(line)
         return cls(
-            values=tuple(numbers[word] for word in found if word in numbers),
-            bad_values=tuple(word for word in found if word not in numbers),
-            hashes=tuple(match[1] for line in lines if (match := _HASH.fullmatch(line))),
+            values=tuple(reader.values),
+            later=tuple(reader.later),
+            bad_values=tuple(reader.bad_values),
+            lengths=tuple(reader.lengths),
+            hashes=hash_lines(text),
+            written=frozenset(reader.written),
             ours=NOT_THE_REFERENCES in text.partition("\n")[0],
         )
 
 
+def hash_lines(text: str) -> tuple[str, ...]:
+    """What follows ``hash=`` in the lines of an accuracy.txt; the last is the accuracy log's."""
+    return tuple(match[1] for line in _LINE_END.split(text) if (match := _HASH.fullmatch(line)))
+
+
+class _Reader:
+    """The official checker's way through the lines."""
+
+    def __init__(self, pattern: str, upper: str | None, at_least: float) -> None:
+        self.values: list[float] = []
+        self.later: list[str] = []
+        self.bad_values: list[str] = []
+        self.lengths: list[float] = []
+        self.written: set[str] = set()
+        self._pattern = re.compile(pattern)
+        self._upper = None if upper is None else re.compile(upper)
+        self._at_least = at_least
+        self._hash_seen = self._reached = False
+
+    def take(self, line: str) -> None:
+        match = self._pattern.match(line)
+        if match is not None:
+            self.written.add(hashlib.sha256(line.encode()).hexdigest())
+        if self._hash_seen and self._reached:
+            self.later += [] if match is None else [match[1]]
+            return
+        self._hash_seen |= _OFFICIAL_HASH.fullmatch(line) is not None
+        value = None if match is None else self._number(match[1])
+        if value is not None:
+            self.values.append(value)
+            self._reached |= value >= self._at_least
+        length = None if self._upper is None else self._upper.match(line)
+        if length is not None and (number := self._number(length[1])) is not None:
+            self.lengths.append(number)
+
+    def _number(self, word: str) -> float | None:
+        if _NUMBER.fullmatch(word) and math.isfinite(float(word)):
+            return float(word)
+        self.bad_values.append(word)
+        return None
+
+
 def check_accuracy_text(
-    text: AccuracyText, path: PurePosixPath, rules: BenchmarkRules, strict: bool
+    text: AccuracyText, path: PurePosixPath, rules: BenchmarkRules, target: Ruled[Target], strict: bool
 ) -> Iterator[Finding]:
     """What is wrong with an accuracy.txt. ``strict`` is every division but open, where accuracy is only reported."""
-    milder = None if strict else Severity.REVIEW
-    target = rules.accuracy_target.value
-    for word in text.bad_values:
-        yield R.ACCURACY_METRIC.broken(path, f"{target.key} {word}, which is no number")
-    if len(text.values) != 1:
-        found = f"{len(text.values)} lines '{target.key}': <number>"
-        yield R.ACCURACY_METRIC.broken(path, found, severity=milder)
-    if text.values and min(text.values) < target.at_least:
-        found = f"{target.key} {min(text.values)}"
+    yield from _metric(text, path, rules, target.value.key, strict)
+    if text.values and not min(text.values) >= target.value.at_least:
+        found = f"{target.value.key} {min(text.values)}"
         severity = None if strict else Severity.NOTE
-        expected = f"at least {target.at_least}"
-        yield R.ACCURACY_TARGET.broken(path, found, expected, severity=severity, source=rules.accuracy_target.source)
+        expected = f"at least {target.value.at_least}"
+        yield R.ACCURACY_TARGET.broken(path, found, expected, severity=severity, source=target.source)
+    limit = rules.accuracy_upper_limit
+    if limit is not None and text.lengths and not max(text.lengths) <= limit.value.at_most:
+        found = f"{limit.value.key} {max(text.lengths)}"
+        severity = None if strict else Severity.NOTE
+        yield R.ACCURACY_LENGTH.broken(
+            path, found, f"at most {limit.value.at_most}", severity=severity, source=limit.source
+        )
     if text.ours:
         yield R.ACCURACY_OURS.broken(path, "a text that the harness wrote", severity=None if strict else Severity.NOTE)
-    if len(text.hashes) != 1 or not _SHA256.fullmatch(text.hashes[0]):
-        found = "no hash line" if not text.hashes else "hash=" + " and hash=".join(text.hashes)
-        yield R.ACCURACY_HASH.broken(path, found, severity=milder)
+    yield from _hashes(text, path, strict)
 
 
-def check_shortened_log(
-    index: TreeIndex, path: PurePosixPath, text: AccuracyText | None, pack: RulePack
+def _metric(
+    text: AccuracyText, path: PurePosixPath, rules: BenchmarkRules, key: str, strict: bool
 ) -> Iterator[Finding]:
-    """What is wrong with a filed accuracy log: its size, its two ends, and, where it is whole, its hash."""
-    node, limit = index.file(path), pack.accuracy_log_max_bytes
-    if node is None or node.bytes == 0:
-        return  # told among the files of the row
-    if node.bytes > limit.value:
-        yield R.ACCURACY_LOG_SIZE.broken(path, f"{node.bytes} bytes", f"at most {limit.value}", source=limit.source)
-        return
-    try:
-        content = index.read(path)
-    except Unreadable as error:
-        yield R.ACCURACY_LOG.broken(path, str(error))
-        return
-    if not content.startswith(b"[") or not content.rstrip().endswith(b"]"):
-        yield R.ACCURACY_LOG.broken(path, "no array from [ to ]")
-    if is_shortened(content, pack):
-        return
-    hashes = text.hashes if text is not None else ()
-    if len(hashes) == 1 and _SHA256.fullmatch(hashes[0]) and index.sha256(path) != hashes[0]:
-        yield R.ACCURACY_HASH.broken(path, "a whole log with another hash than accuracy.txt tells", hashes[0])
+    for word in text.bad_values:
+        yield R.ACCURACY_METRIC.broken(path, f"{word} where a number should be")
+    if not text.values:
+        severity = None if strict else Severity.REVIEW
+        yield R.ACCURACY_METRIC.broken(path, f"no line with {key} and a number", severity=severity)
+    elif len(text.values) > 1 or text.later:
+        said = ", ".join([*map(str, text.values), *text.later])
+        yield R.ACCURACY_METRIC.broken(path, f"{key} in several lines: {said}", severity=Severity.REVIEW)
+    most = 1 if rules.accuracy_scale is not None else _PERCENT
+    if text.values and max(text.values) > most:
+        scale = "a fraction" if rules.accuracy_scale is not None else "percent"
+        yield R.ACCURACY_METRIC.broken(path, f"{key} {max(text.values)}", f"{scale}, at most {most}")
 
 
-def is_shortened(content: bytes, pack: RulePack) -> bool:
-    """Whether a log has the separator just where shortening puts it."""
-    return content.startswith(pack.accuracy_log_separator.value.encode(), pack.accuracy_log_kept_bytes.value)
+def _hashes(text: AccuracyText, path: PurePosixPath, strict: bool) -> Iterator[Finding]:
+    if not text.hashes or not _SHA256.fullmatch(text.hashes[-1]):
+        found = "no hash line" if not text.hashes else f"hash={text.hashes[-1]}"
+        yield R.ACCURACY_HASH.broken(path, found, severity=None if strict else Severity.REVIEW)
+    unknown = [hash_ for hash_ in text.hashes[:-1] if hash_ not in text.written]
+    if unknown:
+        found = f"another hash line before the last, of no line of the text: {unknown[0]}"
+        yield R.ACCURACY_HASH.broken(path, found, severity=Severity.REVIEW)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -12,6 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
+
+from harness.logs import FilePass
 
 MAX_TEXT_BYTES = 16 << 20
 """Far above any description, table or README; a file beyond it is not read as text."""
@@ -35,7 +38,8 @@ class Node:
 class TreeIndex:
     """A tree by relative path. Links are never followed: what hangs on one counts as absent.
 
-    ``unreadable`` are the folders that could not be listed, with the reason.
+    ``unreadable`` are the folders that could not be listed, with the reason. What is read is hashed on the way, so that
+    :meth:`sha256` reads only what nobody has read.
     """
 
     def __init__(self, root: Path) -> None:
@@ -43,6 +47,7 @@ class TreeIndex:
         self.unreadable: dict[PurePosixPath, str] = {}
         self._nodes: dict[PurePosixPath, Node] = {}
         self._children: dict[PurePosixPath, list[Node]] = {}
+        self._digests: dict[PurePosixPath, str] = {}
         pending = [PurePosixPath()]
         while pending:
             folder = pending.pop()
@@ -108,9 +113,18 @@ class TreeIndex:
         if node.bytes > MAX_TEXT_BYTES:
             raise Unreadable(f"{node.bytes} bytes, too large to be what its name says")
         try:
-            return (self.root / path).read_bytes()
+            content = (self.root / path).read_bytes()
         except OSError as error:
             raise Unreadable(f"cannot be read: {error.strerror}") from None
+        self._digests[path] = hashlib.sha256(content).hexdigest()
+        return content
+
+    @contextlib.contextmanager
+    def opened(self, path: PurePosixPath) -> Iterator[FilePass]:
+        """One pass over a file of any size, for a reader of logs. LogError where it cannot be opened or read."""
+        with FilePass(self.root / path) as file:
+            yield file
+            self._digests[path] = file.sha256()
 
     def read_text(self, path: PurePosixPath) -> str:
         """A file's text; Unreadable where it is no UTF-8."""
@@ -141,14 +155,16 @@ class TreeIndex:
 
     def sha256(self, path: PurePosixPath) -> str:
         """The hash of a file's content, in hexadecimal; Unreadable where it cannot be read."""
-        digest = hashlib.sha256()
-        try:
-            with (self.root / path).open("rb") as handle:
-                while chunk := handle.read(_CHUNK_BYTES):
-                    digest.update(chunk)
-        except OSError as error:
-            raise Unreadable(f"cannot be read: {error.strerror}") from None
-        return digest.hexdigest()
+        if path not in self._digests:
+            digest = hashlib.sha256()
+            try:
+                with (self.root / path).open("rb") as handle:
+                    while chunk := handle.read(_CHUNK_BYTES):
+                        digest.update(chunk)
+            except OSError as error:
+                raise Unreadable(f"cannot be read: {error.strerror}") from None
+            self._digests[path] = digest.hexdigest()
+        return self._digests[path]
 
 
 def _node(path: PurePosixPath, entry: os.DirEntry[str]) -> Node:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.findings import Finding, Severity
 from harness.gate.index import TreeIndex
-from harness.rules import RulePack
+from harness.rules import Ruled, RulePack
 from harness.rules.values import LayoutName
 
 RUN = PurePosixPath("performance/run_1")
@@ -42,47 +42,48 @@ class RowPlace:
         return f"{self.division}/{self.submitter}/{self.system}/{self.folder.parent.name}/{self.folder.name}"
 
 
-def layout_of(index: TreeIndex, place: RowPlace, pack: RulePack) -> tuple[LayoutName, list[Finding]]:
-    """The layout to check a row by, and what is wrong with the choice.
+def layout_of(
+    index: TreeIndex, folder: PurePosixPath, pack: RulePack, layouts: Ruled[list[LayoutName]] | None
+) -> tuple[LayoutName, list[Finding]]:
+    """The layout to check a row by, and what is wrong with the choice. ``layouts`` are those of the benchmark, its own
+    first; None where nobody knows them.
 
     The official checker takes a row for the endpoints client's where neither of LoadGen's detail logs is there.
     """
-    details = [name for name in _loadgen_files(pack, *_DETAILS) if (place.folder / name) in index.nodes]
-    theirs = [name for name in _endpoints_files(pack) if (place.folder / name) in index.nodes]
-    layout = _chosen(index, place, pack, details, theirs)
-    return layout, list(_doubts(place, pack, layout, details, theirs))
+    details = [name for name in _loadgen_files(pack, *_DETAILS) if (folder / name) in index.nodes]
+    theirs = [name for name in _endpoints_files(pack) if (folder / name) in index.nodes]
+    layout = _chosen(index, folder, pack, details, theirs) or ("loadgen" if layouts is None else layouts.value[0])
+    found = list(_doubts(folder, pack, details, theirs))
+    if layouts is not None and layout not in layouts.value:
+        allowed = " or ".join(layouts.value)
+        found.append(R.ROW_LAYOUT.broken(folder, f"the {layout} layout", allowed, source=layouts.source))
+    return layout, found
 
 
-def _chosen(index: TreeIndex, place: RowPlace, pack: RulePack, details: list[str], theirs: list[str]) -> LayoutName:
+def _chosen(
+    index: TreeIndex, folder: PurePosixPath, pack: RulePack, details: list[str], theirs: list[str]
+) -> LayoutName | None:
     if details:
         return "loadgen"
     if theirs:
         return "endpoints"
     own = [role for role in pack.layouts.loadgen.files if role not in _SHARED]
-    if any(index.file(place.folder / name) for name in _loadgen_files(pack, *own)):
-        return "loadgen"
-    return pack.benchmark(place.benchmark).layouts.value[0]
+    return "loadgen" if any(index.file(folder / name) for name in _loadgen_files(pack, *own)) else None
 
 
-def _doubts(
-    place: RowPlace, pack: RulePack, layout: LayoutName, details: list[str], theirs: list[str]
-) -> Iterator[Finding]:
-    allowed = pack.benchmark(place.benchmark).layouts
-    if layout not in allowed.value:
-        found = f"the {layout} layout"
-        yield R.ROW_LAYOUT.broken(place.folder, found, " or ".join(allowed.value), source=allowed.source)
+def _doubts(folder: PurePosixPath, pack: RulePack, details: list[str], theirs: list[str]) -> Iterator[Finding]:
     if len(details) == 1:
-        yield R.ROW_LAYOUT.broken(place.folder, f"of LoadGen's two detail logs {details[0]} alone")
+        yield R.ROW_LAYOUT.broken(folder, f"of LoadGen's two detail logs {details[0]} alone")
     elif not details and not theirs:
         found = "neither LoadGen's detail logs" + (
-            f" nor any file of the endpoints client, and {pack.round} has no other layout"
+            f", and {pack.round} has no other layout"
             if pack.layouts.endpoints is None
             else " nor any report of the endpoints client"
         )
-        yield R.ROW_LAYOUT.broken(place.folder, found)
-    elif details and theirs:
+        yield R.ROW_LAYOUT.broken(folder, found)
+    if details and theirs:
         found = f"LoadGen's logs, and of the endpoints client {', '.join(theirs)}"
-        yield R.ROW_LAYOUT.broken(place.folder, found, severity=Severity.REVIEW)
+        yield R.ROW_LAYOUT.broken(folder, found, severity=Severity.REVIEW)
 
 
 def _loadgen_files(pack: RulePack, *roles: str) -> list[str]:

@@ -7,7 +7,9 @@ from pathlib import PurePosixPath
 
 from harness.gate import run_rules
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
-from harness.gate.accuracy_text import AccuracyText, check_accuracy_text, check_shortened_log, is_shortened
+from harness.gate.accuracy_log import check_accuracy_log
+from harness.gate.accuracy_text import AccuracyText, check_accuracy_text
+from harness.gate.audits import check_audits, read_audit_logs
 from harness.gate.file_lists import check_file_lists
 from harness.gate.findings import Finding
 from harness.gate.index import TreeIndex, Unreadable
@@ -16,16 +18,14 @@ from harness.gate.network import check_sut_name
 from harness.gate.row_layout import ACCURACY_FOLDER, RUN, RowPlace
 from harness.gate.run import check_run, unreadable
 from harness.gate.run_facts import ACCURACY, PERFORMANCE, Coverage, Expectation, RunFacts
-from harness.logs import AccuracyLog, DetailLog, LogError, SummaryLog
-from harness.rules import BenchmarkRules, RulePack
+from harness.logs import DetailLog, LogError, SummaryLog
+from harness.rules import BenchmarkRules, Ruled, RulePack
+from harness.rules.values import Target
 
 DETAIL = "mlperf_log_detail.txt"
 SUMMARY = "mlperf_log_summary.txt"
 ACCURACY_JSON = "mlperf_log_accuracy.json"
 ACCURACY_TXT = "accuracy.txt"
-
-_AUDIT_VERDICT = "TEST PASS"
-_AUDIT_FILES = {"TEST07": "verify_accuracy.txt", "TEST09": "verify_output_len.txt"}
 
 
 def check_loadgen_row(
@@ -34,40 +34,24 @@ def check_loadgen_row(
     """Metric, accuracy (each None where the row does not tell it) and findings of a row in LoadGen's layout."""
     rules = pack.benchmark(place.benchmark)
     text, found = _accuracy_text(index, place, rules)
-    found += check_shortened_log(index, place.folder / ACCURACY_FOLDER / ACCURACY_JSON, text, pack)
+    hashes = () if text is None else text.hashes
+    rows = Expectation.of_round(pack, place.benchmark, place.scenario, ACCURACY).dataset_rows
+    path = place.folder / ACCURACY_FOLDER / ACCURACY_JSON
+    coverage, log_findings = check_accuracy_log(index, path, hashes, pack, rows)
+    found += log_findings
     logs: dict[str, DetailLog] = {}
     for leg, folder in ((PERFORMANCE, RUN), (ACCURACY, ACCURACY_FOLDER)):
-        detail, leg_findings = _leg(index, place, pack, leg, place.folder / folder)
+        detail, leg_findings = _leg(index, place, pack, leg, place.folder / folder, coverage)
         found += leg_findings
         if detail is not None:
             logs[leg] = detail
-    found += _versions(place, logs)
-    found += _audits(index, place, rules)
+    audits = read_audit_logs(index, place, pack)
+    found += _versions(place, {**logs, **audits.details})
+    found += check_audits(index, place, pack, audits)
     found += check_file_lists(index, place.folder, pack)
     if PERFORMANCE in logs:
         found += check_sut_name(index, place, place.folder / RUN / DETAIL, logs[PERFORMANCE].value("sut_name"), pack)
-    value = text.values[0] if text is not None and len(text.values) == 1 else None
-    return _metric(logs.get(PERFORMANCE), place, rules), value, found
-
-
-def _audits(index: TreeIndex, place: RowPlace, rules: BenchmarkRules) -> Iterator[Finding]:
-    if not place.strict:
-        return
-    for audit in rules.audits.value:
-        folder = place.folder / audit
-        verdicts = [n for n in index.children(folder) if n.kind == "file" and n.path.match("verify_*.txt")]
-        if not verdicts:
-            yield R.AUDIT.broken(folder, f"no verdict of {audit}", source=rules.audits.source)
-        elif index.file(folder / _AUDIT_FILES[audit]) is None:
-            yield R.AUDIT.broken(folder, f"no {_AUDIT_FILES[audit]}", source=rules.audits.source)
-        for node in verdicts:
-            try:
-                lines = index.read_text(node.path).splitlines()
-            except Unreadable as error:
-                yield R.AUDIT_VERDICT.broken(node.path, str(error))
-                continue
-            if _AUDIT_VERDICT not in (line.strip() for line in lines):
-                yield R.AUDIT_VERDICT.broken(node.path, f"no line {_AUDIT_VERDICT}")
+    return _metric(logs.get(PERFORMANCE), place, rules), None if text is None else text.value, found
 
 
 def _accuracy_text(
@@ -76,15 +60,23 @@ def _accuracy_text(
     path = place.folder / ACCURACY_FOLDER / ACCURACY_TXT
     if not index.has_content(path):
         return None, []
+    target = _target(place, rules)
     try:
-        text = AccuracyText.parse(index.read_text(path), rules.accuracy_target.value.key)
+        text = AccuracyText.parse(index.read_text(path), rules, target.value.at_least)
     except Unreadable as error:
         return None, [R.ACCURACY_TEXT.broken(path, str(error))]
-    return text, list(check_accuracy_text(text, path, rules, place.strict))
+    return text, list(check_accuracy_text(text, path, rules, target, place.strict))
+
+
+def _target(place: RowPlace, rules: BenchmarkRules) -> Ruled[Target]:
+    """The target of the scenario; of one that the round has no rules for, the benchmark's."""
+    if place.scenario in rules.scenarios:
+        return rules.target(place.scenario)
+    return rules.loadgen_accuracy_target or rules.accuracy_target
 
 
 def _leg(
-    index: TreeIndex, place: RowPlace, pack: RulePack, leg: str, folder: PurePosixPath
+    index: TreeIndex, place: RowPlace, pack: RulePack, leg: str, folder: PurePosixPath, coverage: Coverage | None
 ) -> tuple[DetailLog | None, list[Finding]]:
     """The leg's detail log (None where it cannot be read) and what its run's checks find."""
     found: list[Finding] = []
@@ -92,7 +84,8 @@ def _leg(
     if not index.has_content(path):
         return None, found
     try:
-        detail = DetailLog.read(index.locate(path))
+        with index.opened(path) as file:
+            detail = DetailLog.read(file)
     except LogError as error:
         return None, [unreadable(error, str(path))]
     facts = RunFacts(
@@ -103,7 +96,7 @@ def _leg(
         expectation=Expectation.of_round(pack, place.benchmark, place.scenario, leg),
         detail=detail,
         summary=_summary(index, folder / SUMMARY, found),
-        coverage=_coverage(index, place, pack, folder, found) if leg == ACCURACY else None,
+        coverage=coverage if leg == ACCURACY else None,
         label=str(path),
         division=place.division,
     )
@@ -114,30 +107,11 @@ def _summary(index: TreeIndex, path: PurePosixPath, found: list[Finding]) -> Sum
     if not index.has_content(path):
         return None
     try:
-        return SummaryLog.read(index.locate(path))
+        with index.opened(path) as file:
+            return SummaryLog.read(file)
     except LogError as error:
         found.append(run_rules.SUMMARY.broken(path, error.what))
         return None
-
-
-def _coverage(
-    index: TreeIndex, place: RowPlace, pack: RulePack, folder: PurePosixPath, found: list[Finding]
-) -> Coverage | None:
-    """What a whole accuracy log covers; None for one that is shortened (or told of as bad elsewhere)."""
-    path = folder / ACCURACY_JSON
-    node = index.file(path)
-    if node is None or not 0 < node.bytes <= pack.accuracy_log_max_bytes.value:
-        return None
-    try:
-        if is_shortened(index.read(path), pack):
-            return None
-        rows = Expectation.of_round(pack, place.benchmark, place.scenario, ACCURACY).dataset_rows
-        return Coverage.of(AccuracyLog(index.locate(path)), rows)
-    except LogError as error:
-        found.append(unreadable(error, str(path)))
-    except Unreadable as error:
-        found.append(R.ACCURACY_LOG.broken(path, str(error)))
-    return None
 
 
 def _versions(place: RowPlace, logs: dict[str, DetailLog]) -> Iterator[Finding]:
@@ -147,7 +121,7 @@ def _versions(place: RowPlace, logs: dict[str, DetailLog]) -> Iterator[Finding]:
 
 
 def _metric(detail: DetailLog | None, place: RowPlace, rules: BenchmarkRules) -> ResultMetric | None:
-    if detail is None:
+    if detail is None or place.scenario not in rules.scenarios:
         return None
     try:
         return result_metric(detail, rules.scenario(place.scenario))

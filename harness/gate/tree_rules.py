@@ -72,6 +72,20 @@ BENCHMARK = rule(
     mend="rename the folder; in open, map it in model_mapping.json",
     source="checker/configuration",
 )
+UNRULED = rule(
+    "TREE-UNRULED",
+    _NOTE,
+    "a benchmark that the gate has rules for",
+    mend="nothing; its runs, accuracy and audits are not checked here, only by the official checker",
+    source="checker/constants MODELS",
+)
+MAPPING = rule(
+    "TREE-MAPPING",
+    _REJECT,
+    "a JSON object of own names to official ones, each a text",
+    mend="correct model_mapping.json",
+    source="checker/configuration",
+)
 SCENARIO = rule(
     "TREE-SCENARIO",
     _REJECT,
@@ -230,6 +244,13 @@ ACCURACY_TARGET = rule(
     _REJECT,
     "the accuracy target",
     mend="find what the model lost, or enter the result in open",
+    source="checker/accuracy_check",
+)
+ACCURACY_LENGTH = rule(
+    "ACC-LENGTH",
+    _REJECT,
+    "answers not longer in the mean than the round's upper limit",
+    mend="find why the model does not end its answers, or enter the result in open",
     source="checker/accuracy_check",
 )
 ACCURACY_OURS = rule(

@@ -11,7 +11,7 @@ from harness.gate import Finding, Severity, check_tree
 from harness.gate.claim_words import contradicts, engines_named, low_precision, says_full_precision, says_widened
 from harness.rules import load
 from tests.gate.made_tree import change_json, write
-from tests.gate.test_tree import REAL, box, in_manifest, server
+from tests.gate.tree_changes import REAL, box, in_manifest, server
 
 PACK = load("v6.1")
 TORCH = {"kind": "torch", "versions": {"torch": "2.13.0+cpu", "transformers": "5.17.0"}}

@@ -12,7 +12,7 @@ import pytest
 from harness.gate import Finding, Severity, check_tree
 from harness.rules import load
 from tests.gate.made_tree import SYSTEM, change_json, remake_manifest, remove, write
-from tests.gate.test_tree import box, server
+from tests.gate.tree_changes import box, server
 
 PACK = load("v6.1")
 LIMIT = PACK.tree.file_max_bytes.value

@@ -12,7 +12,7 @@ from harness.gate.index import TreeIndex
 from harness.gate.network import check_sut_name
 from harness.rules import load
 from tests.gate.made_tree import DETAIL, SCENARIOS, change_json, remake_manifest, row
-from tests.gate.test_tree import box
+from tests.gate.tree_changes import box
 from tests.logs.loadgen_runs import edit
 
 PACK = load("v6.1")

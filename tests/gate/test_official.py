@@ -12,7 +12,7 @@ from harness.rules import load
 from tests.gate import test_run
 from tests.gate.fake_checker import CLONE, CRASHES, HAS_ERRORS, LOOKS_OK, VARIABLE, make_clone, needs_clone
 from tests.gate.made_tree import DETAIL, change_json, row, write
-from tests.gate.test_tree import BREACHES, box, server
+from tests.gate.tree_changes import box, every_breach, server
 from tests.logs.loadgen_runs import edit
 
 OFFLINE, SERVER = (f"open/Acme/results/Box/gpt-oss-120b/{scenario}" for scenario in ("Offline", "Server"))
@@ -156,6 +156,16 @@ def test_tables_of_earlier_runs_are_never_taken_for_this_one(clone, empty, tmp_p
     assert run_official(empty, "v6.1", report_dir=tmp_path / "kept").rows == ()
 
 
+def test_where_it_does_not_run_no_log_of_an_earlier_run_is_left(clone, empty, tmp_path, monkeypatch):
+    clone(f"accept({SERVER!r})", LOOKS_OK)
+    run_official(empty, "v6.1", report_dir=tmp_path / "kept")
+    write(tmp_path / "kept" / "mine.txt", "x")
+    monkeypatch.delenv(VARIABLE)
+    report = run_official(empty, "v6.1", report_dir=tmp_path / "kept")
+    assert (report.verdict, report.log) == (OfficialVerdict.NOT_RUN, None)
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["mine.txt"]
+
+
 def test_a_report_folder_that_cannot_be_made_loses_nothing(clone, empty, tmp_path):
     clone(f"accept({SERVER!r})", LOOKS_OK)
     write(tmp_path / "file", "x")
@@ -199,10 +209,18 @@ def test_the_real_checker_s_errors_and_crashes(tree, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(CLONE))
     home = tree("open")
     (server(home) / "README.md").unlink()
-    assert run_official(home.parent.parent, "v6.1").verdict is OfficialVerdict.ERRORS
+    refusal = run_official(home.parent.parent, "v6.1")
+    places = [row.place for row in check_tree(home.parent.parent, load("v6.1")).rows]
+    assert refusal.verdict is OfficialVerdict.ERRORS
+    assert [refusal.of(place) for place in places] == [RowVerdict.ACCEPTS, RowVerdict.REFUSES]
+    assert any("README.md" in error for error in refusal.errors_of(places[1]))
+    assert refusal.errors_of(places[0]) == ()
     change_json(box(home), number_of_nodes="two")
-    assert run_official(home.parent.parent, "v6.1").verdict is OfficialVerdict.CRASHED
+    crash = run_official(home.parent.parent, "v6.1")
+    assert crash.verdict is OfficialVerdict.CRASHED
+    assert "raised in tools/submission/submission_checker/" in crash.detail
     assert run_official(home.parent.parent, "v6.1", "Acne").verdict is OfficialVerdict.NO_ROWS
+    assert run_official(home.parent.parent, "v9.9").verdict is OfficialVerdict.UNUSABLE
 
 
 def in_tree(scenario, leg, changes):
@@ -211,7 +229,7 @@ def in_tree(scenario, leg, changes):
     return lambda home: edit(row(home, scenario) / folder / DETAIL, **changes)
 
 
-CHANGES = [(name, change) for name, _, change, _, _ in BREACHES] + [
+CHANGES = [(name, change) for name, _, change, _, _ in every_breach()] + [
     (f"{rule} {number}", in_tree(scenario, leg, changes))
     for number, (scenario, leg, changes, rule) in enumerate(test_run.BREACHES)
 ]
