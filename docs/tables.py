@@ -26,6 +26,7 @@ from pydantic.fields import FieldInfo
 from harness import env, gate
 from harness.gate.findings import rules
 from harness.ledger.samples import SCHEMA
+from harness.rules import Ruling, load
 
 DOCS = Path(__file__).parent
 
@@ -108,6 +109,31 @@ def _findings() -> Table:
     )
 
 
+def _rulings(round_: str) -> Table:
+    """Where a round's rules and tools disagree."""
+    heads = ("ruling", "of", "taken", "as in", "others say", "as in", "only others object", "not kept", "remark")
+    return Table(heads, [_ruling(ruling) for ruling in load(round_).rulings])
+
+
+def _ruling(ruling: Ruling) -> tuple[str, ...]:
+    unit = f" {ruling.unit}" if ruling.unit else ""
+    accepted = [f"{value} is accepted ({severity})" for value, severity in ruling.accepted.items()]
+    in_layouts = [f"{severity} in the {layout} layout" for layout, severity in ruling.in_layout.items()]
+    measured = [f"{ruling.measured} where it is measured, not set"] if ruling.measured else []
+    told = [text for text in (ruling.when_other_objects, *accepted, *in_layouts, *measured, ruling.why) if text]
+    return (
+        f"`{ruling.id}`",
+        ", ".join(name for names in dict(ruling.concerns).values() for name in names) or "everything",
+        f"{ruling.value}{unit}",
+        ruling.follows.source,
+        ruling.other.says,
+        ruling.other.source,
+        ruling.severity or "nothing is said",
+        ruling.breach or "nothing is said",
+        "; ".join(told) or "none",
+    )
+
+
 def _samples() -> Table:
     rows: list[tuple[str | None, ...]] = []
     for field in SCHEMA:
@@ -170,6 +196,7 @@ def _default(field: FieldInfo) -> str:
 _TABLES: dict[str, Callable[..., Table]] = {
     "environment": _environment,
     "findings": _findings,
+    "rulings": _rulings,
     "samples": _samples,
     "fields": _fields,
 }
