@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -38,6 +39,10 @@ OFFICIAL_UNUSABLE = rule(
 
 _OFFICIAL_IS_MILDER = "official accepts, gate rejects"
 _GATE_IS_MILDER = "official refuses, gate passes"
+_BELOW_A_SCENARIO = 2
+"""performance/run_1/<log>: how the checker names a result."""
+
+_LINE = re.compile(r":\d+$")
 _ANSWERED = {OfficialVerdict.OK, OfficialVerdict.ERRORS, OfficialVerdict.NO_ROWS}
 
 
@@ -95,8 +100,7 @@ def official_findings(report: TreeReport, official: OfficialReport) -> list[Find
         found += _passed_over(report, official)
     if official.verdict in (OfficialVerdict.OK, OfficialVerdict.NOT_RUN):
         return found
-    told = any(f.rule == OFFICIAL.id for f in found) or _is_told(report, official)
-    return found if told else [OFFICIAL.broken(".", _whole(official)), *found]
+    return found if _is_told(report, official) else [OFFICIAL.broken(".", _whole(official)), *found]
 
 
 def _milder_than_official(report: TreeReport, official: OfficialReport) -> Iterator[Finding]:
@@ -106,11 +110,18 @@ def _milder_than_official(report: TreeReport, official: OfficialReport) -> Itera
 
 
 def _without_a_row(report: TreeReport, official: OfficialReport) -> Iterator[Finding]:
-    """What it refuses and the gate has no row for: a benchmark or a scenario that the gate does not check."""
-    folders = [row.place.folder for row in report.rows]
+    """What it refuses where the gate has neither a row nor a reject: a benchmark that the gate does not check."""
+    known = [row.place.folder for row in report.rows]
+    rejected = [_path(f) for f in report.findings if f.severity is Severity.REJECT]
+    known += [path for path in rejected if path.parts]  # the whole tree speaks of no folder
     for path in map(PurePosixPath, official.refused):
-        if not any(path.is_relative_to(folder) for folder in folders):
+        scenario = path.parents[min(_BELOW_A_SCENARIO, len(path.parents) - 1)]
+        if not any(path.is_relative_to(folder) or folder.is_relative_to(scenario) for folder in known):
             yield OFFICIAL.broken(path, "no result by the official checker, no row by the gate")
+
+
+def _path(finding: Finding) -> PurePosixPath:
+    return PurePosixPath(_LINE.sub("", finding.path))
 
 
 def _passed_over(report: TreeReport, official: OfficialReport) -> Iterator[Finding]:
@@ -121,8 +132,8 @@ def _passed_over(report: TreeReport, official: OfficialReport) -> Iterator[Findi
 
 
 def _is_told(report: TreeReport, official: OfficialReport) -> bool:
-    """Whether its errors are rows that the gate rejects too: then both said the same, and once is enough."""
-    refused = [row for row in report.rows if official.of(row.place) is RowVerdict.REFUSES]
+    """Whether its errors are results that it refuses: the gate rejects those too, or there is a finding for each."""
+    refused = official.refused or [row for row in report.rows if official.of(row.place) is RowVerdict.REFUSES]
     return official.verdict is OfficialVerdict.ERRORS and bool(refused)
 
 

@@ -59,6 +59,12 @@ def run_official(
     NOT_RUN where the variable is unset, UNUSABLE where it names nothing that can check this round. Nothing is raised:
     what the gate found must be shown whatever becomes of this.
     """
+    not_kept = None if report_dir is None else _cleared(report_dir)
+    report = _asked(tree, round_, submitter, report_dir if not_kept is None else None, timeout_s)
+    return report if not_kept is None else dataclasses.replace(report, not_kept=not_kept)
+
+
+def _asked(tree: Path, round_: str, submitter: str | None, report_dir: Path | None, timeout_s: float) -> OfficialReport:
     root = Clone.named_root()
     if root is None:
         return OfficialReport(OfficialVerdict.NOT_RUN, f"{MLPERF_INFERENCE_DIR.name} is not set")
@@ -164,13 +170,25 @@ def _last_words(lines: list[str], clone: Path) -> str:
     return f"{what}, raised in {file}:{frame['line']}" + (f" ({frame['name']})" if frame["name"] else "")
 
 
-def _kept(report: OfficialReport, scratch: Path, report_dir: Path) -> OfficialReport:
-    """The report with its log and table in ``report_dir``; those of an earlier run are gone."""
-    kept: dict[str, Path | None] = {}
+def _cleared(report_dir: Path) -> str | None:
+    """Makes the folder, without the log and table of an earlier run: they would be taken for this one's.
+
+    The reason where that cannot be.
+    """
     try:
         report_dir.mkdir(parents=True, exist_ok=True)
         for name in (LOG, TABLE):
             (report_dir / name).unlink(missing_ok=True)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _kept(report: OfficialReport, scratch: Path, report_dir: Path) -> OfficialReport:
+    """The report with its log and table in ``report_dir``."""
+    kept: dict[str, Path | None] = {}
+    try:
+        for name in (LOG, TABLE):
             kept[name] = report_dir / name if (scratch / name).is_file() else None
             if kept[name] is not None:
                 shutil.copyfile(scratch / name, report_dir / name)

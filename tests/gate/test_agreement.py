@@ -12,7 +12,7 @@ from harness.gate.official import OfficialReport, OfficialVerdict, RowVerdict, r
 from harness.gate.row_layout import RowPlace
 from harness.rules import load
 from tests.gate.fake_checker import CRASHES, HAS_ERRORS, LOOKS_OK, VARIABLE, make_clone
-from tests.gate.made_tree import BENCHMARK
+from tests.gate.made_tree import BENCHMARK, write
 
 OFFLINE, SERVER = (f"open/Acme/results/Box/{BENCHMARK}/{scenario}" for scenario in ("Offline", "Server"))
 ROWS = [OFFLINE, SERVER]
@@ -138,6 +138,20 @@ def test_it_refuses_what_the_gate_has_no_row_for(judged):
     assert official(checked) == [
         ("OFFICIAL-CHECKER", Severity.REJECT, f"{other}/performance/run_1/mlperf_log_detail.txt")
     ]
+
+
+@pytest.mark.parametrize("name", ["resnet/Offline", "gpt-oss-120b/Offlin"])
+def test_both_refuse_what_is_no_row(tree, tmp_path, monkeypatch, name):
+    root = tree("closed").parents[1]
+    place = f"closed/Acme/results/Box/{name}"
+    write(root / place / "README.md", "x")
+    body = f"refuse({place!r}, 'is unknown')\n{HAS_ERRORS}"
+    monkeypatch.setenv(VARIABLE, str(make_clone(tmp_path / "clone", body)))
+    report = check_tree(root, load("v6.1"))
+    assert any(f.severity is Severity.REJECT and f.path in place for f in report.findings)
+    checked = assess(report, run_official(root, "v6.1"))
+    assert [f for f in checked.findings if f.rule == "OFFICIAL-CHECKER"] == []
+    assert checked.verdict is Verdict.REJECT
 
 
 def test_errors_that_are_of_no_row(judged):
