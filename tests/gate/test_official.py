@@ -12,7 +12,7 @@ from harness.rules import load
 from tests.gate import test_run
 from tests.gate.fake_checker import CLONE, CRASHES, HAS_ERRORS, LOOKS_OK, VARIABLE, make_clone, needs_clone
 from tests.gate.made_tree import DETAIL, change_json, row, write
-from tests.gate.test_tree import BREACHES, box, server
+from tests.gate.tree_changes import box, every_breach, server
 from tests.logs.loadgen_runs import edit
 
 OFFLINE, SERVER = (f"open/Acme/results/Box/gpt-oss-120b/{scenario}" for scenario in ("Offline", "Server"))
@@ -229,7 +229,7 @@ def in_tree(scenario, leg, changes):
     return lambda home: edit(row(home, scenario) / folder / DETAIL, **changes)
 
 
-CHANGES = [(name, change) for name, _, change, _, _ in BREACHES] + [
+CHANGES = [(name, change) for name, _, change, _, _ in every_breach()] + [
     (f"{rule} {number}", in_tree(scenario, leg, changes))
     for number, (scenario, leg, changes, rule) in enumerate(test_run.BREACHES)
 ]
