@@ -18,6 +18,7 @@ from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.layout import check_names, check_submitter_folder
 from harness.gate.manifest_check import check_manifest, read_manifest
 from harness.gate.marks import check_marks
+from harness.gate.originals import check_originals, require_originals
 from harness.gate.row import RowReport
 from harness.gate.system_description import check_system
 from harness.rules import RulePack
@@ -43,12 +44,16 @@ class TreeReport:
         return verdict(self.findings)
 
 
-def check_tree(root: Path, pack: RulePack, submitter: str | None = None) -> TreeReport:
-    """Checks a tree, or one submitter's part of it.
+def check_tree(
+    root: Path, pack: RulePack, submitter: str | None = None, *, originals: Path | None = None
+) -> TreeReport:
+    """Checks a tree, or one submitter's part of it, and the whole accuracy logs that are kept below ``originals``.
 
     ConfigError where there is no folder that can be listed; UnknownName where no division has that submitter. Whatever
     else is wrong is a finding.
     """
+    if originals is not None:
+        require_originals(originals)
     index = _index(root)
     submitters = _submitters(index, pack, submitter)
     found = [R.UNREADABLE.broken(path, why) for path, why in index.unreadable.items()]
@@ -58,6 +63,8 @@ def check_tree(root: Path, pack: RulePack, submitter: str | None = None) -> Tree
         some_rows, some_findings = _submitter(index, folder, pack)
         rows += some_rows
         found += some_findings
+    if originals is not None:
+        found += check_originals(index, [row.place for row in rows], originals, pack)
     if not rows:
         found.append(_no_rows(pack, found))
     every = ordered([*found, *(finding for row in rows for finding in row.findings)])
