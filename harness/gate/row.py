@@ -10,6 +10,7 @@ from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constant
 from harness.gate.findings import Finding, Verdict, verdict
 from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.metric import ResultMetric
+from harness.gate.row_endpoints import check_endpoints_row
 from harness.gate.row_layout import ACCURACY_FOLDER, RUN, RowPlace, layout_of
 from harness.gate.row_loadgen import check_loadgen_row
 from harness.gate.rulings import check_row_rulings
@@ -99,12 +100,13 @@ def _measurements(index: TreeIndex, folder: PurePosixPath, pack: RulePack) -> It
             yield R.MEASUREMENTS_FIELD.broken(path, found, source=pack.measurements_fields.source)
 
 
-def _not_yet(
+def _endpoints(
     index: TreeIndex, place: RowPlace, pack: RulePack
 ) -> tuple[ResultMetric | None, float | None, list[Finding]]:
-    return None, None, [R.ROW_LAYOUT.broken(place.folder, "endpoints layout: not checked yet")]
+    row = check_endpoints_row(index, place, pack)
+    return row.metric, row.accuracy, list(row.findings)
 
 
-_CHECKS: dict[LayoutName, RowCheck] = {"loadgen": check_loadgen_row, "endpoints": _not_yet}
+_CHECKS: dict[LayoutName, RowCheck] = {"loadgen": check_loadgen_row, "endpoints": _endpoints}
 
 __all__ = ["ACCURACY_FOLDER", "RUN", "RowPlace", "RowReport", "check_row"]

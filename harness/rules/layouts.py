@@ -28,6 +28,7 @@ class EndpointsLayout(Strict):
     optional_files: Ruled[list[str]]
     keys: dict[str, Ruled[str | list[str]]]
     scenario_of_type: Ruled[dict[str, str]]
+    load_patterns: Ruled[dict[str, str]]
     folder_decides: Ruled[list[str]]
     early_stopping_min_samples: Ruled[int]
     unconditional_audits: Ruled[list[str]]

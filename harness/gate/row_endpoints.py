@@ -1,0 +1,178 @@
+"""Checks of a row whose reports are the endpoints client's; of a tree, and of one run right after it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from harness.gate import endpoints_rules as R  # noqa: N812 - a namespace of constants
+from harness.gate import tree_rules
+from harness.gate.endpoints_accuracy import ACCURACY_CHECKS, gate_value, scored
+from harness.gate.endpoints_config import CONFIG_CHECKS
+from harness.gate.endpoints_facts import EndpointsFacts, Report, read_config, read_report
+from harness.gate.endpoints_metric import NoMetric, endpoints_metric
+from harness.gate.endpoints_run import RUN_CHECKS, Check, guarded
+from harness.gate.findings import Finding, Severity, Verdict, ordered, verdict
+from harness.gate.index import TreeIndex, Unreadable
+from harness.gate.metric import ResultMetric
+from harness.gate.row_layout import RowPlace
+from harness.logs import LogError
+from harness.logs.values import shown
+from harness.rules import RulePack
+from harness.rules.layouts import EndpointsLayout
+
+_NETWORK = "network"
+_TURNS = "scores.json"
+"""What the client writes of trajectories that it scored inline; not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointsRow:
+    """What a row's reports tell and all that is said of it; ``metric`` and ``accuracy`` are None where they do not.
+
+    ``accuracy`` is the benchmark's own, over all of its data sets, in the units of its target.
+    """
+
+    metric: ResultMetric | None
+    accuracy: float | None
+    findings: tuple[Finding, ...] = field(repr=False)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the findings."""
+        return verdict(self.findings)
+
+
+def check_endpoints_run(folder: Path, place: RowPlace, pack: RulePack) -> EndpointsRow:
+    """The checks of one run in the folder that the client wrote, before there is a tree.
+
+    ``place`` says which row it is to be; paths of findings are relative to ``folder``.
+    """
+    index, here = TreeIndex(folder), dataclasses.replace(place, folder=PurePosixPath())
+    row = check_endpoints_row(index, here, pack)
+    absent = [] if pack.layouts.endpoints is None else list(_absent(index, here, pack.layouts.endpoints))
+    return dataclasses.replace(row, findings=tuple(ordered([*absent, *row.findings])))
+
+
+def check_endpoints_row(index: TreeIndex, place: RowPlace, pack: RulePack) -> EndpointsRow:
+    """All that is wrong with a row's reports. What every row of a tree must have besides is checked elsewhere."""
+    layout = pack.layouts.endpoints
+    if layout is None or place.benchmark not in layout.benchmarks.value:
+        return EndpointsRow(None, None, (R.ROUND.broken(place.folder, f"{place.benchmark} in {pack.round}"),))
+    found: list[Finding] = []
+    if place.division == _NETWORK:
+        found.append(R.NETWORK.broken(place.folder, "a row of the network division"))
+    facts = _facts(index, place, pack, layout, found)
+    found += _checked(facts)
+    found += _audits(index, facts)
+    found += _turns(index, facts)
+    return EndpointsRow(_metric(facts), _accuracy(facts), tuple(ordered(found)))
+
+
+def _absent(index: TreeIndex, place: RowPlace, layout: EndpointsLayout) -> Iterator[Finding]:
+    for role in ("config", "performance_summary", "accuracy_results"):
+        names = _names(layout, role)
+        if not any(index.has_content(place.folder / name) for name in names):
+            yield tree_rules.FILE.broken(place.folder / names[0], "no such file, or an empty one")
+
+
+def _names(layout: EndpointsLayout, role: str) -> list[str]:
+    value = layout.files[role].value
+    return [value] if isinstance(value, str) else value
+
+
+def _facts(
+    index: TreeIndex, place: RowPlace, pack: RulePack, layout: EndpointsLayout, found: list[Finding]
+) -> EndpointsFacts:
+    def paths(role: str) -> list[PurePosixPath]:
+        return [place.folder / name for name in _names(layout, role)]
+
+    config = Report(paths("config")[0], {})
+    try:
+        config = read_config(index, paths("config"))
+    except Unreadable as error:
+        found += _unreadable(index, config.path, error)
+    several = [str(path.name) for path in paths("config") if path in index.nodes]
+    if len(several) > 1:
+        said = f"{' and '.join(several)}, of which {config.path.name} counts"
+        found.append(R.CONTRADICTION.broken(config.path, said, "one configuration", severity=Severity.REVIEW))
+    reports = {}
+    for role in ("performance_summary", "accuracy_results"):
+        path = paths(role)[0]
+        reports[role] = Report(path, {})
+        try:
+            reports[role] = read_report(index, path)
+        except Unreadable as error:
+            found += _unreadable(index, path, error)
+    for report in (config, *reports.values()):
+        if not report.data and index.has_content(report.path) and not any(f.path == str(report.path) for f in found):
+            found.append(R.FILES.broken(report.path, "nothing in it"))
+    return EndpointsFacts(place, pack, layout, config, reports["performance_summary"], reports["accuracy_results"])
+
+
+def _unreadable(index: TreeIndex, path: PurePosixPath, error: Unreadable) -> Iterator[Finding]:
+    """An absent or empty file is told where the files of a row are."""
+    if index.has_content(path):
+        yield R.FILES.broken(path, str(error))
+
+
+def _checked(facts: EndpointsFacts) -> Iterable[Finding]:
+    checks: list[Check] = []
+    if facts.config.data and facts.summary.data:
+        checks += [*RUN_CHECKS, *CONFIG_CHECKS]
+    if facts.accuracy.data:
+        checks += ACCURACY_CHECKS
+    return [finding for check in checks for finding in guarded(check, facts)]
+
+
+def _audits(index: TreeIndex, facts: EndpointsFacts) -> Iterator[Finding]:
+    for audit, ruled in facts.rules.endpoints_audits.items():
+        path, rules = facts.place.folder / ruled.value.file, ruled.value
+        if path not in index.nodes:
+            if rules.required:
+                yield R.AUDIT.broken(path, f"no report of {audit}", source=ruled.source)
+            continue
+        try:
+            report = index.read_object(path)
+        except Unreadable as error:
+            yield R.AUDIT.broken(path, str(error), source=ruled.source)
+            continue
+        if report.get("test") != rules.test:
+            yield R.AUDIT.broken(path, f"test {shown(report.get('test'))}", rules.test, source=ruled.source)
+        if report.get("passed") is not True:
+            yield R.AUDIT.broken(path, f"passed {shown(report.get('passed'))}", source=ruled.source)
+
+
+def _turns(index: TreeIndex, facts: EndpointsFacts) -> Iterator[Finding]:
+    ruled = getattr(facts.rules, "missing_turns_at_most", None)
+    path = facts.place.folder / _TURNS
+    if ruled is None or not index.has_content(path):
+        return
+    try:
+        missing = Report(path, index.read_object(path)).integer("turns.missing")
+    except (Unreadable, LogError) as error:
+        yield R.TURNS.broken(path, str(error).partition("\n")[0], severity=Severity.REVIEW)
+        return
+    if missing is None or missing > ruled.value:
+        severity = None if facts.place.strict else Severity.REVIEW
+        yield R.TURNS.broken(path, f"{missing} turns missing", severity=severity, source=ruled.source)
+
+
+def _metric(facts: EndpointsFacts) -> ResultMetric | None:
+    try:
+        return endpoints_metric(facts)
+    except (LogError, NoMetric):  # a finding of the run's checks
+        return None
+
+
+def _accuracy(facts: EndpointsFacts) -> float | None:
+    value, _ = gate_value(facts)
+    if value is not None:
+        return value
+    try:
+        scores = [one.number("score") for one in scored(facts)]
+    except LogError:  # a finding of the accuracy's checks
+        return None
+    return next((float(score) for score in scores if score is not None), None)
