@@ -8,6 +8,20 @@ _HERE = "harness: the official checker does not look"
 _RERUN = "run the audit again with the round's audit.config in LoadGen's working folder"
 _VERIFY = "verify the audit's logs again with upstream's run_verification.py, and file what it writes unedited"
 
+MISSING = rule(
+    "AUDIT-MISSING",
+    Severity.REJECT,
+    "the benchmark's audits, for each scenario",
+    mend="run them (make run_audit_test07, make run_audit_test09), or enter the result in open",
+    source="checker/compliance_check",
+)
+VERDICT = rule(
+    "AUDIT-VERDICT",
+    Severity.REJECT,
+    "a verdict with a line TEST PASS of its own, and no TEST FAIL",
+    mend="look what failed, mend it and run the audit again",
+    source="checker/compliance_check (anywhere in the text)",
+)
 SCORE = rule(
     "AUDIT-SCORE",
     Severity.REJECT,

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from harness.gate import audit_rules as R  # noqa: N812 - a namespace of constants
-from harness.gate import tree_rules
 from harness.gate.accuracy_text import NOT_THE_REFERENCES
 from harness.gate.findings import Finding, Severity
 from harness.rules.audits import AuditRules
@@ -36,9 +35,9 @@ def check_verdict(text: str, path: PurePosixPath, audit: AuditRules) -> Iterator
     """What is wrong with the text of a verdict that is there and readable."""
     lines = set(_lines(text))
     if audit.pass_text.value not in lines:
-        yield tree_rules.AUDIT_VERDICT.broken(path, f"no line {audit.pass_text.value}", source=audit.pass_text.source)
+        yield R.VERDICT.broken(path, f"no line {audit.pass_text.value}", source=audit.pass_text.source)
     elif FAIL in lines:
-        yield tree_rules.AUDIT_VERDICT.broken(path, f"lines {audit.pass_text.value} and {FAIL}")
+        yield R.VERDICT.broken(path, f"lines {audit.pass_text.value} and {FAIL}")
     if audit.score is not None:
         yield from _score(text, path, audit)
     if audit.mean_output_tokens is not None:

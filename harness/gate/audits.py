@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from harness.gate import audit_rules as R  # noqa: N812 - a namespace of constants
-from harness.gate import run_rules, tree_rules
+from harness.gate import run_rules
 from harness.gate.audit_verdict import MEAN, check_verdict, numbers
 from harness.gate.findings import Finding, Severity
 from harness.gate.index import TreeIndex, Unreadable
@@ -86,12 +86,12 @@ def _required(place: RowPlace, pack: RulePack) -> dict[str, AuditRules]:
 
 def _verdict_text(index: TreeIndex, path: PurePosixPath, name: str, found: list[Finding]) -> str | None:
     if index.file(path) is None:
-        found.append(tree_rules.AUDIT.broken(path, f"no verdict of {name}"))
+        found.append(R.MISSING.broken(path, f"no verdict of {name}"))
         return None
     try:
         return index.read_text(path)
     except Unreadable as error:
-        found.append(tree_rules.AUDIT_VERDICT.broken(path, str(error)))
+        found.append(R.VERDICT.broken(path, str(error)))
         return None
 
 

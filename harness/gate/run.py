@@ -185,7 +185,6 @@ _BY_SCENARIO: tuple[Check, ...] = (
     run_settings.min_queries,
     run_settings.limit_settings,
     run_measures.latencies,
-    run_measures.metric,
 )
 """What cannot be judged where the round has no rules for the scenario."""
 

@@ -17,6 +17,8 @@ AUDITS = ("TEST07", "TEST09")
 MODES = {PERFORMANCE: "PerformanceOnly", ACCURACY: "AccuracyOnly", **dict.fromkeys(AUDITS, "PerformanceOnly")}
 """The legs, and the test mode that LoadGen logs for each."""
 
+_LOADGEN_NAMES = {"Interactive": "Server"}
+"""Scenarios that LoadGen has by another name."""
 _TOKEN_BYTES = 4
 
 
@@ -43,8 +45,8 @@ class Expectation:
     def of_round(cls, pack: RulePack, benchmark: str, scenario: str, leg: str) -> Expectation:
         """What the round demands of a leg; of a scenario that it has no rules for, what it demands of any."""
         rules = pack.benchmark(benchmark)
-        own = rules.scenarios.get(scenario)
-        rows = rules.datasets[leg].value if own is None else rules.rows(leg, scenario)
+        own = applied(rules, scenario)
+        rows = rules.rows(leg, scenario) if scenario in rules.scenarios else rules.datasets[leg].value
         timed = leg not in AUDITS
         least = own.min_query_count if own is not None and timed else None
         logged = own.logged_performance_rows if own is not None and leg == PERFORMANCE else None
@@ -57,6 +59,11 @@ class Expectation:
             more_rows=leg == PERFORMANCE and isinstance(rules, TrajectoryRules),
             mean_tokens=_mean_tokens(rules) if leg == PERFORMANCE else None,
         )
+
+
+def applied(rules: BenchmarkRules, scenario: str) -> ScenarioRules | None:
+    """The rules that hold for a scenario: its own; else those of the one that LoadGen runs; None where neither is."""
+    return rules.scenarios.get(scenario) or rules.scenarios.get(_LOADGEN_NAMES.get(scenario, scenario))
 
 
 def _mean_tokens(rules: BenchmarkRules) -> Range | None:
@@ -132,18 +139,19 @@ class RunFacts:
 
     @property
     def scenario_rules(self) -> ScenarioRules:
-        """The round's rules of the scenario."""
-        return self.rules.scenario(self.scenario)
+        """The rules that hold for the scenario; UnknownName where it is not :attr:`ruled`."""
+        return applied(self.rules, self.scenario) or self.rules.scenario(self.scenario)
 
     @property
     def ruled(self) -> bool:
-        """Whether the round has rules for the scenario; open may run others."""
-        return self.scenario in self.rules.scenarios
+        """Whether the round has rules that hold for the scenario; open may run others."""
+        return applied(self.rules, self.scenario) is not None
 
     @property
     def loadgen_scenario(self) -> str:
         """LoadGen's name of the scenario."""
-        return self.scenario_rules.loadgen_scenario.value if self.ruled else self.scenario
+        own = applied(self.rules, self.scenario)
+        return self.scenario if own is None else own.loadgen_scenario.value
 
     @property
     def tool_rules(self) -> ScenarioRules:

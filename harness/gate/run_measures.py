@@ -20,6 +20,13 @@ _NS_PER_S = 1_000_000_000
 _LOGGED_DIGITS = 1e-5  # LoadGen logs rates with six digits
 _CLOCK_SLACK = 0.01  # a wall clock that is being corrected
 _CLOCK_SLACK_NS = 50 * _NS_PER_MS
+_RESULTS = {
+    "SingleStream": "early_stopping_latency_ss",
+    "MultiStream": "early_stopping_latency_ms",
+    "Server": "result_completed_samples_per_sec",
+    "Offline": "result_samples_per_second",
+}
+"""LoadGen's result by its scenario, which the official checker reads where a benchmark has none of its own."""
 _REASONS = ("result_min_duration_met", "result_min_queries_met", "result_perf_constraints_met")
 
 
@@ -116,6 +123,9 @@ def _whole_latency(facts: RunFacts) -> Iterator[Finding]:
 
 def metric(facts: RunFacts) -> Iterator[Finding]:
     """The number that is published, the rate that the official checker reads before it, and the mean answer."""
+    if not facts.ruled:
+        yield from _any_metric(facts)
+        return
     try:
         result_metric(facts.detail, facts.scenario_rules)
     except LogError as error:
@@ -124,6 +134,13 @@ def metric(facts: RunFacts) -> Iterator[Finding]:
         return
     if facts.rules.use_token_latencies.value:
         yield from _tokens(facts)
+
+
+def _any_metric(facts: RunFacts) -> Iterator[Finding]:
+    key = _RESULTS.get(facts.loadgen_scenario, "")
+    value = facts.detail.number(key)
+    if value is None or not value > 0:
+        yield R.METRIC.broken(facts.at(key), f"{key or 'result of an unknown scenario'} {value}")
 
 
 def _tokens(facts: RunFacts) -> Iterator[Finding]:

@@ -125,20 +125,6 @@ ROW_LAYOUT = rule(
     mend="lay the tree out with: make submission",
     source=_LOADER,
 )
-AUDIT = rule(
-    "AUDIT-MISSING",
-    _REJECT,
-    "the benchmark's audits, for each scenario",
-    mend="run them (make run_audit_test07, make run_audit_test09), or enter the result in open",
-    source="checker/compliance_check",
-)
-AUDIT_VERDICT = rule(
-    "AUDIT-VERDICT",
-    _REJECT,
-    "a verdict file whose own line is TEST PASS",
-    mend="run the audit again",
-    source="checker/compliance_check",
-)
 
 SYSTEM = rule(
     "SYS-JSON",

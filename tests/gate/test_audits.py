@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.gate import Finding, Severity, check_run
+from harness.gate import Expectation, Finding, Severity, check_run
 from harness.gate.audits import check_audits, read_audit_logs
 from harness.gate.index import TreeIndex
 from harness.gate.row_layout import RowPlace
@@ -17,7 +18,7 @@ from harness.rules import load
 from tests.gate.full_length import facts
 from tests.gate.made_audits import AUDITS, lengthen, make_audit, shortened
 from tests.gate.made_tree import BENCHMARK, DETAIL, SUMMARY, remove, sha256, write
-from tests.logs.loadgen_runs import edit
+from tests.logs.loadgen_runs import Leg, edit
 
 PACK = load("v6.1")
 ROW = PurePosixPath("closed", "Acme", "results", "Box", BENCHMARK)
@@ -238,6 +239,21 @@ def test_a_run_is_checked_right_after_it_ended(loadgen_runs, scenario, name):
     effort = {"TEST07": "low", "TEST09": "high"}[name]
     findings = check_run(facts(loadgen_runs[scenario, name], scenario, name, reasoning_effort=effort))
     assert {f.rule for f in findings} == {"LG-WARNINGS", "AUDIT-EFFORT"}
+
+
+def test_a_short_audit_is_judged_by_its_own_rows(loadgen_runs, tmp_path):
+    short = Leg(
+        "Offline",
+        "PerformanceOnly",
+        64,
+        {"*.Offline.target_qps": "1000", "gpt-oss-120b.Offline.performance_sample_count_override": "64"},
+        audit=AUDITS["TEST07"].config.settings.value | {"min_query_count": 64, "accuracy_log_sampling_target": 64},
+    ).run(tmp_path / "short")
+    whole = Expectation.of_round(PACK, BENCHMARK, "Offline", "TEST07")
+    own = dataclasses.replace(whole, dataset_rows=64, logged_rows=64)
+    assert {f.rule for f in check_run(facts(short, "Offline", "TEST07", expectation=own))} == {"LG-WARNINGS"}
+    found = {f.rule for f in check_run(facts(short, "Offline", "TEST07"))}
+    assert found == {"LG-WARNINGS", "LG-LIBRARY", "LG-SAMPLE-COUNT", "AUDIT-CONFIG", "AUDIT-COUNT"}
 
 
 def test_a_performance_run_is_no_audit(loadgen_runs):

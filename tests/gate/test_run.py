@@ -200,6 +200,9 @@ def test_samples_a_query_are_asked_of_closed_alone(run, division, severity):
     folder = run("Offline", "performance", effective_samples_per_query=6395)
     findings = check_run(facts(folder, "Offline", "performance", division=division))
     assert severity_of(findings, "LG-MIN-QUERIES") == severity
+    edit(folder / DETAIL, effective_samples_per_query=...)
+    findings = check_run(facts(folder, "Offline", "performance", division=division))
+    assert severity_of(findings, "LG-MIN-QUERIES") is Severity.REJECT
 
 
 def test_a_scenario_without_rules_is_judged_by_what_holds_for_any(run):
@@ -207,7 +210,19 @@ def test_a_scenario_without_rules_is_judged_by_what_holds_for_any(run):
     folder = run("Server", "performance", effective_scenario="MultiStream", effective_qsl_rng_seed=1)
     edit(folder / DETAIL, effective_min_duration_ms=1, early_stopping_met=False, result_validity="INVALID")
     findings = check_run(facts(folder, "MultiStream", "performance", division="open", summary=None))
-    assert rules_of(findings) == {"LG-SEEDS", "LG-DURATION-SETTING", "LG-EARLY-STOPPING", "LG-VALID"}
+    # Server's log has no result of MultiStream
+    assert rules_of(findings) == {"LG-SEEDS", "LG-DURATION-SETTING", "LG-EARLY-STOPPING", "LG-VALID", "LG-METRIC"}
+
+
+def test_a_run_without_rules_that_keeps_what_holds_for_any(run):
+    folder = run("Server", "performance", effective_scenario="SingleStream", effective_max_async_queries=1)
+    detail = (folder / DETAIL).read_text()
+    for key, value in {"early_stopping_latency_ss": 7_000_000, "result_qps_with_loadgen_overhead": 6396 / 601}.items():
+        detail += (
+            f':::MLLOG {{"key": "{key}", "value": {value}, "metadata": {{"is_error": false, "is_warning": false}}}}\n'
+        )
+    (folder / DETAIL).write_text(detail)
+    assert rules_of(check_run(facts(folder, "SingleStream", "performance", division="open", summary=None))) == set()
 
 
 def test_the_short_runs_themselves_are_not_valid(loadgen_runs):

@@ -154,6 +154,16 @@ def test_what_interactive_is_expected_to_do():
     assert not Expectation.of_round(pack, AGENTIC, "SingleStream", "accuracy").more_rows
 
 
+def test_interactive_of_a_round_without_it_is_held_to_what_loadgen_calls_it(run):
+    """The v6.0 tools knew no Interactive of this benchmark, and judged such a log of open by Server's limits."""
+    pack, changes = load("v6.0"), {"effective_target_latency_ns": 12_000_000_001}
+    findings = check(
+        run("Interactive", "performance", **changes), "Interactive", "performance", pack=pack, division="open"
+    )
+    assert {f.rule for f in findings} == {"LG-SEEDS", "LG-LIBRARY", "LG-COVERAGE", "LG-LIMIT-SETTING"}
+    assert all(f.severity is Severity.REJECT for f in findings)
+
+
 def test_single_stream_is_measured_in_milliseconds(run):
     detail = DetailLog.read(run("SingleStream", "performance", early_stopping_latency_ss=2_500_000) / DETAIL)
     metric = result_metric(detail, load("v6.1").benchmark(AGENTIC).scenario("SingleStream"))
