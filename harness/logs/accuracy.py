@@ -57,7 +57,7 @@ class AccuracyLog:
 
     def __iter__(self) -> Iterator[AccuracyEntry]:
         """The entries in the log's order. LogError tells the line of a bad one, and a log that was cut."""
-        with FilePass(self.path) as file:
+        with passing(self.path) as file:
             yield from self.through(file)
 
     @staticmethod

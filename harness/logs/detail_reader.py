@@ -88,7 +88,7 @@ class Reader:
         except UnicodeDecodeError as error:
             raise LogError(f"not UTF-8 text: {error.reason}", self.path, number) from None
         if raw.startswith(MARKER):
-            self._take_record(self._parse(number, text[len(MARKER) :]), len(text))
+            self._take_record(number, text[len(MARKER) :])
         elif number == 1:
             expected = f"a first line that begins {MARKER.decode()}"
             raise LogError("not a detail log of LoadGen's", self.path, 1, expected=expected)
@@ -109,22 +109,47 @@ class Reader:
             taken = self.loaded.take_text(raw[len(_LOADED_START) : end])
         return _LOADED_START + raw[end:] if taken else raw
 
-    def _take_record(self, record: Record, characters: int) -> None:
+    def _take_record(self, number: int, text: str) -> None:
+        data, is_error, is_warning = self._parse(number, text)
+        key, value = data["key"], data["value"]
         self._seen += 1
-        if record.key == _LOADED_SET:
-            with self._told(record.line):
-                self.loaded.take_list(record.value)
-            kept = False
-        else:
-            kept = self._take_value(record)
-        if record.is_error:
-            kept |= self.errors.add(record)
-        if record.is_warning:
-            kept |= self.warnings.add(record)
+        kept = False
+        if key == _LOADED_SET:
+            with self._told(number):
+                self.loaded.take_list(value)
+        elif key not in self.values:
+            self.values[key] = value
+            self.lines[key] = number
+            kept = True
+        elif self._contradicts(key, value):
+            kept = self.contradictions.add(Record(key, value, number, is_error, is_warning))
+        if key == _REASON:
+            self._take_reason(number, value)
+        if is_error or is_warning:
+            kept |= self._take_flagged(Record(key, value, number, is_error, is_warning))
         if kept:
-            self._kept_characters += characters
-            if self._kept_characters > MAX_KEPT_CHARACTERS:
-                raise LogError(f"records of more than {MAX_KEPT_CHARACTERS} characters", self.path, record.line)
+            self._keep(number, len(text))
+
+    def _keep(self, number: int, characters: int) -> None:
+        self._kept_characters += characters
+        if self._kept_characters > MAX_KEPT_CHARACTERS:
+            raise LogError(f"records of more than {MAX_KEPT_CHARACTERS} characters", self.path, number)
+
+    def _take_flagged(self, record: Record) -> bool:
+        kept = record.is_error and self.errors.add(record)
+        return (record.is_warning and self.warnings.add(record)) or kept
+
+    def _contradicts(self, key: str, value: object) -> bool:
+        if key in _MESSAGES or key.startswith(_MESSAGE_PREFIXES):
+            return False
+        # As text, for to Python 1, 1.0 and true are equal.
+        return json.dumps(self.values[key]) != json.dumps(value)
+
+    def _take_reason(self, number: int, value: object) -> None:
+        if not isinstance(value, str):
+            raise LogError(f"{_REASON} is no text", self.path, number)
+        if len(self.reasons) < KEPT:
+            self.reasons.append(value[:1000])
 
     @contextlib.contextmanager
     def _told(self, line: int) -> Iterator[None]:
@@ -133,27 +158,8 @@ class Reader:
         except ValueError as error:
             raise LogError(f"{_LOADED_SET} {error}", self.path, line) from None
 
-    def _take_value(self, record: Record) -> bool:
-        if record.key == _REASON:
-            self._take_reason(record)
-        if record.key not in self.values:
-            self.values[record.key] = record.value
-            self.lines[record.key] = record.line
-            return True
-        if record.key in _MESSAGES or record.key.startswith(_MESSAGE_PREFIXES):
-            return False
-        # As text, for to Python 1, 1.0 and true are equal.
-        if json.dumps(self.values[record.key]) == json.dumps(record.value):
-            return False
-        return self.contradictions.add(record)
-
-    def _take_reason(self, record: Record) -> None:
-        if not isinstance(record.value, str):
-            raise LogError(f"{_REASON} is no text", self.path, record.line)
-        if len(self.reasons) < KEPT:
-            self.reasons.append(record.value[:1000])
-
-    def _parse(self, number: int, text: str) -> Record:
+    def _parse(self, number: int, text: str) -> tuple[dict[str, Any], bool, bool]:
+        """A record that has key and value, and whether it is an error and a warning."""
         try:
             data = parse_json(text)
         except ValueError as error:
@@ -164,4 +170,4 @@ class Reader:
         is_error, is_warning = metadata.get("is_error"), metadata.get("is_warning")
         if not isinstance(is_error, bool) or not isinstance(is_warning, bool):
             raise LogError("a record that does not tell whether it is an error or a warning", self.path, number)
-        return Record(data["key"], data["value"], number, is_error, is_warning)
+        return data, is_error, is_warning

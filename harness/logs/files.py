@@ -24,18 +24,20 @@ _CHUNK_BYTES = 1 << 18
 class FilePass:
     """One pass over a file. Whatever reads it, :meth:`sha256` gives the hash of all of its bytes in the same pass.
 
-    Use it as a context. LogError where the file cannot be opened or read, or is no plain file.
+    Use it as a context; ``hashed`` spares the hash where nobody asks for it. LogError where the file cannot be opened
+    or read, or is no plain file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, hashed: bool = True) -> None:
         self.path = path
         try:
             if not path.is_file():  # a pipe or a device would block; a folder has no lines
                 raise LogError("no such file" if not path.exists() else "not a plain file", path)
-            self._raw = _Hashing(io.FileIO(path))
+            file = io.FileIO(path)
         except (OSError, ValueError) as error:
             raise self._unreadable(error) from None
-        self._buffer = io.BufferedReader(self._raw, _CHUNK_BYTES)
+        self._hashing = _Hashing(file) if hashed else None
+        self._buffer = io.BufferedReader(self._hashing or file, _CHUNK_BYTES)
 
     def __enter__(self) -> FilePass:
         return self
@@ -77,12 +79,14 @@ class FilePass:
 
     def sha256(self) -> str:
         """The hash of the whole file, in hexadecimal. Reads on to its end where the reader stopped before."""
+        if self._hashing is None:
+            raise ValueError("a pass that does not hash")
         try:
             while self._buffer.read(_CHUNK_BYTES):
                 pass
         except OSError as error:
             raise self._unreadable(error) from None
-        return self._raw.digest.hexdigest()
+        return self._hashing.digest.hexdigest()
 
     def _line(self, most: int) -> bytes:
         try:
@@ -121,5 +125,5 @@ def passing(source: Path | FilePass) -> Iterator[FilePass]:
     if isinstance(source, FilePass):
         yield source
     else:
-        with FilePass(source) as opened:
+        with FilePass(source, hashed=False) as opened:
             yield opened

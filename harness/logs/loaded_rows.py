@@ -11,8 +11,8 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-MAX_ROWS = 1 << 20
-"""Rows that a library may have; twenty times the largest data set."""
+MAX_ROWS = 1 << 18
+"""Rows that a library may have; five times the largest data set."""
 
 _ZEROS = re.compile(rb",0[0-9]")
 """Leading zeros, in a list that begins with a comma: JSON has none, and NumPy would take them."""

@@ -12,6 +12,9 @@ from harness.logs.errors import LogError
 MAX_DEPTH = 64
 """Nothing that the tools write nests deeper than some six levels; what is read here can be compared and shown."""
 
+_DECODER = json.JSONDecoder()
+_WHITESPACE = " \t\n\r"  # JSON's
+
 _SIGNED_MAX = (1 << 63) - 1
 _UNSIGNED_MAX = (1 << 64) - 1
 
@@ -21,10 +24,13 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - whatever it holds
 
     ValueError where it is no JSON, nests deeper than :data:`MAX_DEPTH`, or has halves of characters.
     """
+    text = text.strip(_WHITESPACE)
     try:
-        value = json.loads(text)
+        value, end = _DECODER.raw_decode(text)
     except RecursionError:
         raise ValueError("nested without end") from None
+    if end < len(text):
+        raise ValueError(f"more behind its end, at character {end}")
     if text.count("[") + text.count("{") > MAX_DEPTH and nests_deeper(value, MAX_DEPTH):
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
     if "\\u" in text:

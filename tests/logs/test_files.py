@@ -75,6 +75,8 @@ def test_a_pass_that_is_under_way_is_used_and_left_open(tmp_path):
         assert [raw for _, raw in file.lines()] == [b"a", b"b"]
     with passing(path) as file:
         assert [raw for _, raw in file.lines()] == [b"a", b"b"]
+        with pytest.raises(ValueError, match="does not hash"):
+            file.sha256()
 
 
 def test_what_cannot_be_read(tmp_path):
