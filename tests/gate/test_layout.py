@@ -56,7 +56,7 @@ BREACHES: list[tuple[str, str, Callable[[Path], object], str, str]] = [
     ("link to a folder above", "open", lambda h: link(h / "src" / "up", h), "TREE-LINK", "reject"),
     ("link to a fifo", "open", lambda h: (os.mkfifo(h / "p"), link(h / "README.md", h / "p")), "TREE-LINK", "reject"),
     ("link among results", "open", lambda h: link(h / "results" / "B", h / "results" / SYSTEM), "TREE-LINK", "reject"),
-    ("link as submitter", "open", lambda h: link(h.parent / "Other", h), "TREE-LINK", "reject"),
+    ("relative link as submitter", "open", lambda h: link(h.parent / "Other", h), "TREE-LINK", "reject"),
     ("link to a file", "open", lambda h: link(h / "README.md", box(h)), "TREE-LINK", "review"),
     ("link in src", "open", lambda h: link(h / "src" / "docs", h / "documentation"), "TREE-LINK", "review"),
     ("code and no src", "closed", lambda h: (h / "src").rename(h / "code"), "TREE-SRC", "reject"),
