@@ -136,10 +136,10 @@ def _metric(
 ) -> Iterator[Finding]:
     for word in text.bad_values:
         yield R.ACCURACY_METRIC.broken(path, f"{word} where a number should be")
-    if not text.values:
+    if not text.values and not text.bad_values:
         severity = None if strict else Severity.REVIEW
         yield R.ACCURACY_METRIC.broken(path, f"no line with {key} and a number", severity=severity)
-    elif len(text.values) > 1 or text.later:
+    if len(text.values) > 1 or text.later:
         said = ", ".join([*map(str, text.values), *text.later])
         yield R.ACCURACY_METRIC.broken(path, f"{key} in several lines: {said}", severity=Severity.REVIEW)
     most = 1 if rules.accuracy_scale is not None else _PERCENT

@@ -42,12 +42,12 @@ CHANGES = {
 LATENCY = "Max latency (ns)                : "
 
 
-def copy(source: Path, out: Path, scenario: str, leg: str) -> Path:
-    """The logs of a passing run of full length, in ``out``."""
+def copy(source: Path, out: Path, scenario: str, leg: str, changes: dict[str, object] | None = None) -> Path:
+    """The logs of a passing run of full length, in ``out``; ``changes`` are those of another benchmark."""
     out.mkdir(parents=True)
     for name in (DETAIL, SUMMARY, ACCURACY_LOG):
         shutil.copy(source / name, out / name)
-    edit(out / DETAIL, **CHANGES.get((scenario, leg), {}))
+    edit(out / DETAIL, **(CHANGES.get((scenario, leg), {}) if changes is None else changes))
     summary = (out / SUMMARY).read_text().replace("INVALID", "VALID")
     if (scenario, leg) == ("Offline", "performance"):
         latency = DetailLog.read(source / DETAIL).value("result_max_latency_ns")

@@ -6,11 +6,13 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.rules import load
+from harness.rules import BenchmarkRules, load
 from tests.gate.full_length import ACCURACY_LOG, BENCHMARK, DETAIL, SUMMARY, copy
-from tests.gate.made_audits import AUDITS, make_audit
+from tests.gate.made_audits import make_audit
+from tests.logs.loadgen_runs import edit
 
 SUBMITTER = "Acme"
 SYSTEM = "Box"
@@ -22,20 +24,53 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def make_tree(root: Path, runs: Mapping[tuple[str, str], Path], division: str) -> Path:
-    """Lays out ``<root>/<division>/Acme`` with one system and both scenarios; returns that folder."""
+@dataclass(frozen=True)
+class Entry:
+    """What a tree is of. ``changes`` make a short run one of full length, by scenario and leg; None is gpt-oss-120b's.
+
+    ``accuracy`` are the evaluator's lines; ``seeds`` are changed to those of ``round``.
+    """
+
+    benchmark: str = BENCHMARK
+    round: str = "v6.1"
+    scenarios: tuple[str, ...] = ("Offline", "Server")
+    accuracy: str = "Printing for submission_checker:\n'exact_match': 83.130\n\n"
+    changes: Mapping[tuple[str, str], Mapping[str, object]] | None = None
+
+    @property
+    def rules(self) -> BenchmarkRules:
+        return load(self.round).benchmark(self.benchmark)
+
+    def of_full_length(self, scenario: str, leg: str) -> dict[str, object] | None:
+        return None if self.changes is None else dict(self.changes.get((scenario, leg), {}))
+
+    def seeds(self) -> dict[str, object]:
+        seeds = load(self.round).seeds
+        return {
+            "effective_qsl_rng_seed": seeds.qsl.value,
+            "effective_sample_index_rng_seed": seeds.sample_index.value,
+            "effective_schedule_rng_seed": seeds.schedule.value,
+        }
+
+
+GPT_OSS = Entry()
+
+
+def make_tree(root: Path, runs: Mapping[tuple[str, str], Path], division: str, entry: Entry = GPT_OSS) -> Path:
+    """Lays out ``<root>/<division>/Acme`` with one system and the entry's scenarios; returns that folder."""
     home = root / division / SUBMITTER
-    write(home / "systems" / f"{SYSTEM}.json", json.dumps(system(division), indent=1))
-    write(home / "src" / BENCHMARK / "main.py", "print()\n")
+    kind = entry.rules.categories.value[0]
+    write(home / "systems" / f"{SYSTEM}.json", json.dumps(system(division) | {"system_type": kind}, indent=1))
+    write(home / "src" / entry.benchmark / "main.py", "print()\n")
     write(home / "documentation" / "calibration.md", "No quantisation.\n")
     write(home / "documentation" / "bandwidth.md", "One network card.\n")
-    truncated = [make_row(home, runs, division, scenario) for scenario in SCENARIOS]
-    make_manifest(home, division, truncated)
+    truncated = [make_row(home, runs, division, scenario, entry) for scenario in entry.scenarios]
+    make_manifest(home, division, truncated, entry)
     return home
 
 
-def row(home: Path, scenario: str) -> Path:
-    return home / "results" / SYSTEM / BENCHMARK / scenario
+def row(home: Path, scenario: str, benchmark: str = BENCHMARK) -> Path:
+    return home / "results" / SYSTEM / benchmark / scenario
 
 
 def system(division: str) -> dict[str, object]:
@@ -44,18 +79,23 @@ def system(division: str) -> dict[str, object]:
     return fields | {"number_of_nodes": 1, "accelerators_per_node": "0", "host_processors_per_node": 2}
 
 
-def make_row(home: Path, runs: Mapping[tuple[str, str], Path], division: str, scenario: str) -> dict[str, object]:
-    folder = row(home, scenario)
+def make_row(
+    home: Path, runs: Mapping[tuple[str, str], Path], division: str, scenario: str, entry: Entry
+) -> dict[str, object]:
+    folder = row(home, scenario, entry.benchmark)
     write(folder / "measurements.json", json.dumps(dict.fromkeys(ROUND.measurements_fields.value, "No")))
     write(folder / "README.md", "make run_harness\n")
     write(folder / "user.conf", "*.Offline.target_qps = 10\n")
-    copy(runs[scenario, "performance"], folder / "performance" / "run_1", scenario, "performance")
-    accuracy = copy(runs[scenario, "accuracy"], folder / "accuracy", scenario, "accuracy")
+    for leg, place in (("performance", folder / "performance" / "run_1"), ("accuracy", folder / "accuracy")):
+        copy(runs[scenario, leg], place, scenario, leg, entry.of_full_length(scenario, leg))
+        if entry.round != ROUND.round:
+            edit(place / DETAIL, **entry.seeds())
+    accuracy = folder / "accuracy"
     whole = sha256(accuracy / ACCURACY_LOG)
     size = shorten(accuracy / ACCURACY_LOG)
-    write(accuracy / "accuracy.txt", f"Printing for submission_checker:\n'exact_match': 83.130\n\nhash={whole}\n")
+    write(accuracy / "accuracy.txt", f"{entry.accuracy}hash={whole}\n")
     if division == "closed":
-        for audit in AUDITS:
+        for audit in entry.rules.audits.value:
             make_audit(folder / audit, runs[scenario, audit], scenario)
     path = (accuracy / ACCURACY_LOG).relative_to(home).as_posix()
     return {"path": path, "sha256_full": whole, "bytes_full": size}
@@ -67,7 +107,7 @@ def shorten(log: Path) -> int:
     return len(content)
 
 
-def make_manifest(home: Path, division: str, truncated: list[dict[str, object]]) -> None:
+def make_manifest(home: Path, division: str, truncated: list[dict[str, object]], entry: Entry = GPT_OSS) -> None:
     files = [
         {"path": p.relative_to(home).as_posix(), "sha256": sha256(p), "origin": "generated"}
         for p in sorted(home.rglob("*"))
@@ -77,7 +117,7 @@ def make_manifest(home: Path, division: str, truncated: list[dict[str, object]])
         {
             "division": division,
             "system": SYSTEM,
-            "benchmark": BENCHMARK,
+            "benchmark": entry.benchmark,
             "scenario": scenario,
             "fingerprint": "f" * 64,
             "legs": [
@@ -86,9 +126,9 @@ def make_manifest(home: Path, division: str, truncated: list[dict[str, object]])
             "not_submittable": [],
             "deviations": [],
         }
-        for scenario in SCENARIOS
+        for scenario in entry.scenarios
     ]
-    manifest = {"round": "v6.1", "demonstration": False, "files": files, "rows": rows, "truncated": truncated}
+    manifest = {"round": entry.round, "demonstration": False, "files": files, "rows": rows, "truncated": truncated}
     write(home / "MANIFEST.json", json.dumps(manifest, indent=1))
 
 
