@@ -106,9 +106,10 @@ def test_json_has_it_all(root, tmp_path):
     assert report["counts"]["reject"] == sum(f["severity"] == "reject" for f in report["findings"]) > 0
 
 
-def test_a_tree_with_a_submitter_and_no_result(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("folder", ["", "closed", "results", "open/Acme", "open/Acme/results", "open/Acme/results/Box"])
+def test_a_tree_without_a_result_is_a_finding(tmp_path, monkeypatch, capsys, folder):
     monkeypatch.delenv(VARIABLE, raising=False)
-    (tmp_path / "tree" / "open" / "Acme" / "results").mkdir(parents=True)
+    (tmp_path / "tree" / folder).mkdir(parents=True)
     assert run(["--input", str(tmp_path / "tree"), "--json", str(tmp_path / "report.json")]) == 1
     assert "TREE-NO-ROWS" in capsys.readouterr().out
     report = report_in(tmp_path / "report.json")
