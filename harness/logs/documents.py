@@ -17,9 +17,13 @@ MAX_JSON_BYTES = 16 << 20
 MAX_YAML_BYTES = 1 << 18
 """A client's configuration has some thousands of bytes, and a megabyte of YAML takes many seconds to read."""
 
+MAX_DIGITS = 100
+"""Python reads and writes no decimal number of some thousands of digits; YAML's other bases come by them unnoticed."""
+
 MAX_YAML_NODES = 100_000
 """Values in a YAML file, counted as often as aliases repeat them."""
 
+_WHOLE_NUMBER = "tag:yaml.org,2002:int"
 _MEND = "take the file as the client wrote it, unedited and whole; or run it again"
 
 # What PyYAML raises besides its own: ill-tagged scalars give IndexError, KeyError, AttributeError and TypeError.
@@ -184,4 +188,7 @@ def _inner(node: yaml.Node) -> list[yaml.Node]:
         check_text(node.value)
     except ValueError as error:
         raise _OutOfBounds(str(error)) from None
+    decimal = node.value.isdecimal() and not node.value.startswith("0")
+    if node.tag == _WHOLE_NUMBER and not decimal and len(node.value) > MAX_DIGITS:
+        raise _OutOfBounds(f"a number of {len(node.value)} digits")
     return []

@@ -44,15 +44,15 @@ class ScoredDataset:
     def score_number(self, keys: Iterable[str] = ()) -> float:
         """The score as a number: itself, its text read, or of an object the first of ``keys`` that is one of these.
 
-        LogError where there is no finite number.
+        LogError where there is none, and where that one is a flag or not finite: the official checker goes on to the
+        next key from no number.
         """
         score = self.score
         values = [score.get(key) for key in keys] if isinstance(score, dict) else [score]
-        for value in values:
-            number = _number(value)
-            if number is not None:
-                return number
-        raise self.entry.wrong("score", "a number")
+        number = next((found for found in map(_number, values) if found is not None), math.nan)
+        if not math.isfinite(number):
+            raise self.entry.wrong("score", "a number")
+        return number
 
     @property
     def unit_samples(self) -> int | None:
@@ -137,11 +137,14 @@ def _whole(document: Document, key: str) -> int:
 
 
 def _number(value: object) -> float | None:
-    """A finite number, or the text of one."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    """A number, or the text of one; not a finite one for what only the official checker takes for a number."""
+    if isinstance(value, bool):
+        return math.nan
+    if not isinstance(value, int | float | str):
         return None
     try:
-        number = float(value)
-    except (ValueError, OverflowError):
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except ValueError:
         return None
-    return number if math.isfinite(number) else None

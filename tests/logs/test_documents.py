@@ -132,6 +132,9 @@ def test_what_is_no_yaml(tmp_path, text):
         ("a: " + "[" * 10_000, "nested deeper than 64"),
         ("".join(f"{' ' * i}a:\n" for i in range(600)), "nested without end"),
         ('a: "\\ud800"', "half of a character"),
+        ("a: 0x" + "f" * 5000, "a number of 5002 digits"),
+        ("a: 0" + "7" * 5000, "a number of 5001 digits"),
+        ("a: 1" + ":59" * 5000, "a number of 15001 digits"),
         ("#" * (MAX_YAML_BYTES + 1), "a file of more than"),
     ],
 )

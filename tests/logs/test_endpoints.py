@@ -165,6 +165,8 @@ def test_where_totals_are_absent_the_answers_issued_count(folder, tmp_path):
         (0.5, 0.5), (1, 1.0), ("0.5", 0.5), ({"x": 1, "f1": "0.7"}, 0.7), ({"f1": "no", "score": 0.6}, 0.6),
         ("x", None), ("nan", None), (math.inf, None), (True, None), ([], None), ({}, None), ({"x": 1}, None),
         (10**400, None), (None, None), ({"f1": True}, None),
+        ({"f1": False, "score": 0.9}, None), ({"f1": 10**400, "score": 0.9}, None),
+        ({"f1": "-inf", "score": 0.9}, None),
     ],
 )  # fmt: skip
 def test_scores_as_numbers(folder, tmp_path, score, number):
