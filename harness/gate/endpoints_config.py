@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.gate import endpoints_rules as R  # noqa: N812 - a namespace of constants
-from harness.gate.endpoints_facts import EndpointsFacts, Report
+from harness.gate.endpoints_facts import EndpointsFacts
 from harness.gate.endpoints_run import Check, milder, ruled_on
 from harness.gate.findings import Finding, Severity
 from harness.gate.rulings import accepted, ruling_of
+from harness.logs import Document
 from harness.logs.values import shown
 from harness.rules.benchmark import ImageRules, TrajectoryRules
 from harness.rules.values import ModelParams
@@ -22,9 +23,15 @@ _STREAMS = ("on", "auto", True)
 """True is what YAML makes of an ``on`` without quotation marks."""
 
 
-def datasets(facts: EndpointsFacts, kind: str) -> list[Report]:
+def datasets(facts: EndpointsFacts, kind: str) -> list[Document]:
     """The configured data sets of a kind; performance is what a data set without a type is."""
-    return [one for one in facts.config.objects("datasets") if (one.value("type") or PERFORMANCE) == kind]
+    return [one for one in facts.config.children("datasets") if (one.value("type") or PERFORMANCE) == kind]
+
+
+def _object(document: Document, key: str) -> Mapping[str, Any]:
+    """The object at a dotted path, an empty one where there is none."""
+    child = document.child(key)
+    return {} if child is None else child.data
 
 
 def _model(facts: EndpointsFacts) -> Iterator[Finding]:
@@ -78,17 +85,17 @@ def _stale(facts: EndpointsFacts) -> Iterator[Finding]:
 
 def _sampling(facts: EndpointsFacts) -> Iterator[Finding]:
     ruled = facts.rules.endpoints_model_params
-    base = facts.config.at("model_params").data
+    base = _object(facts.config, "model_params")
     if ruled is None:
         return
     for leg in (PERFORMANCE, ACCURACY):
         for one in datasets(facts, leg):
-            params = {**base, **one.at("generation_config_override").data}
+            params = {**base, **_object(one, "generation_config_override")}
             yield from _parameters(facts, params, ruled.value, leg, one)
 
 
 def _parameters(
-    facts: EndpointsFacts, params: Mapping[str, Any], rules: ModelParams, leg: str, dataset: Report
+    facts: EndpointsFacts, params: Mapping[str, Any], rules: ModelParams, leg: str, dataset: Document
 ) -> Iterator[Finding]:
     where = f"of {shown(dataset.value('name'))} ({leg})"
     caps = facts.rules.output_caps
@@ -145,17 +152,16 @@ def _load(facts: EndpointsFacts) -> Iterator[Finding]:
     source = facts.layout.load_patterns.source
     if settings is not None:
         wanted, source = settings.value, settings.source
-    given = facts.config.at("settings")
     for key, value in wanted.items():
-        if not _same(key, given.value(key), value):
-            found = f"settings.{key} {shown(given.value(key))}"
+        if not _same(key, facts.config.value(f"settings.{key}"), value):
+            found = f"settings.{key} {shown(facts.config.value(f'settings.{key}'))}"
             yield R.LOAD.broken(facts.config.path, found, shown(value), severity=milder(facts), source=source)
 
 
 def _agentic(facts: EndpointsFacts) -> Iterator[Finding]:
     ruled = facts.rules.endpoints_agentic
     for one in datasets(facts, PERFORMANCE) if ruled is not None else []:
-        given = {**one.at("agentic_inference").data, "eval_method": one.value("accuracy_config.eval_method")}
+        given = {**_object(one, "agentic_inference"), "eval_method": one.value("accuracy_config.eval_method")}
         for key, wanted in (ruled.value if ruled is not None else {}).items():
             value = given.get(key)
             if not (_same(key, value, wanted) or (value is None and wanted is False)):
@@ -212,7 +218,7 @@ def _revision(facts: EndpointsFacts) -> Iterator[Finding]:
         return
     sources = facts.rules.dataset_sources
     ruled = sources.get(facts.place.scenario, sources["default"])
-    for one in facts.config.objects("datasets"):
+    for one in facts.config.children("datasets"):
         found = one.value("generate_params.revision")
         if found == ruled.value.revision:
             continue
@@ -248,8 +254,8 @@ def _client(facts: EndpointsFacts) -> Iterator[Finding]:
 
 
 def _finish(facts: EndpointsFacts) -> Iterator[Finding]:
-    counts, completed = facts.summary.at("finish_reason_counts"), facts.measured.integer("completed")
-    reasons = {str(name): counts.integer(str(name)) or 0 for name in counts.data}
+    counts, completed = facts.summary.child("finish_reason_counts"), facts.integer("completed")
+    reasons = {} if counts is None else {name: counts.integer(name) or 0 for name in counts.data}
     if sum(reasons.values()) != completed:
         found = f"{sum(reasons.values())} finish reasons for {completed} completed samples"
         yield R.FINISH.broken(facts.summary.path, found)

@@ -30,7 +30,7 @@ def endpoints_metric(facts: EndpointsFacts) -> ResultMetric:
     elif metric.key == _RATE:
         key, value = metric.key, samples_per_second(facts, given=True)
     else:
-        key, value = metric.key, facts.summary.number(metric.key)
+        key, value = metric.key, facts.log.number(metric.key)
         if metric.divide_by == 1:  # a rate of tokens
             samples_per_second(facts, given=True)
     if value is None or not value > 0:
@@ -41,14 +41,13 @@ def endpoints_metric(facts: EndpointsFacts) -> ResultMetric:
 
 def samples_per_second(facts: EndpointsFacts, *, given: bool = False) -> float:
     """Samples issued over the measured duration, or with ``given`` the report's own rate where it has one."""
-    measured = facts.measured
     if given:
-        rate, kind = measured.number("qps"), measured.text("scenario")
+        rate, kind = facts.number("qps"), facts.log.text(facts.key("scenario"))
         if rate is not None:
             return float(rate)
         if kind is None or facts.layout.scenario_of_type.value.get(kind.casefold()) == "Offline":
             raise NoMetric(f"no qps, and type {kind}")
-    issued, duration_ns = measured.number("issued"), measured.number("duration_ns")
+    issued, duration_ns = facts.number("issued"), facts.number("duration_ns")
     if not issued or not duration_ns:
         raise NoMetric(f"{issued} samples in {duration_ns} ns")
     return issued / (duration_ns / _NS_PER_S)

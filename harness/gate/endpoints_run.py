@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 
 from harness.gate import endpoints_rules as R  # noqa: N812 - a namespace of constants
-from harness.gate.endpoints_facts import OVERRIDES, EndpointsFacts
+from harness.gate.endpoints_facts import EndpointsFacts
 from harness.gate.endpoints_metric import NoMetric, endpoints_metric
 from harness.gate.findings import Finding, Rule, Severity
 from harness.gate.rulings import finding, ruling_of
@@ -37,7 +37,7 @@ def milder(facts: EndpointsFacts) -> Severity | None:
 
 
 def _scenario(facts: EndpointsFacts) -> Iterator[Finding]:
-    kind, wanted = facts.measured.text("scenario"), facts.place.scenario
+    kind, wanted = facts.log.text(facts.key("scenario")), facts.place.scenario
     by_folder = wanted in facts.layout.folder_decides.value
     types = facts.layout.scenario_of_type.value
     names = [name for name, scenario in types.items() if (scenario == "Offline") == (wanted == "Offline")]
@@ -51,33 +51,18 @@ def _scenario(facts: EndpointsFacts) -> Iterator[Finding]:
 
 
 def _contradictions(facts: EndpointsFacts) -> Iterator[Finding]:
-    """What the report says of the configuration, or under the official checker's own names."""
-    measured = facts.measured
-    for role, name in OVERRIDES.items():
-        written = (facts.summary if role == "issued" else facts.config).value(measured.keys[role])
-        found = facts.summary.value(name)
-        if found is not None and found != written:
-            said = f"{name} is {shown(found)}, {measured.keys[role]} {shown(written)}"
-            yield R.CONTRADICTION.broken(facts.summary.path, said)
-    pairs = (
-        ("run_config.scheduler_random_seed", measured.keys["schedule_seed"]),
-        ("run_config.dataloader_random_seed", measured.keys["sample_index_seed"]),
-        ("run_config.load_pattern.type", "settings.load_pattern.type"),
-    )
-    for reported, configured in pairs:
-        found, written = facts.summary.value(reported), facts.config.value(configured)
-        if found is not None and found != written:
-            said = f"{reported} is {shown(found)}, {configured} in the configuration {shown(written)}"
-            yield R.CONTRADICTION.broken(facts.summary.path, said)
+    for one in facts.log.contradictions:
+        yield R.CONTRADICTION.broken(one.taken.document.path, f"{one.taken}, but {one.other}")
 
 
 def _seeds(facts: EndpointsFacts) -> Iterator[Finding]:
-    seeds, measured = facts.pack.seeds, facts.measured
+    seeds = facts.pack.seeds
     kept = True
     for role, ruled in (("schedule_seed", seeds.schedule), ("sample_index_seed", seeds.sample_index)):
-        if measured.integer(role) != ruled.value:
+        found = facts.integer(role)
+        if found != ruled.value:
             kept = False
-            said = f"{measured.keys[role]} is {shown(measured.value(role))}"
+            said = f"{facts.key(role)} is {found}"
             yield R.SEEDS.broken(facts.config.path, said, str(ruled.value), source=ruled.source)
     if kept:
         yield from ruled_on(facts, "ENDPOINTS-SEEDS", "the round's seeds")
@@ -92,12 +77,12 @@ def ruled_on(facts: EndpointsFacts, id_: str, found: str) -> Iterator[Finding]:
 
 
 def _duration(facts: EndpointsFacts) -> Iterator[Finding]:
-    measured, least = facts.measured, facts.pack.min_duration_ms
-    setting = measured.number("min_duration_ms")
+    least = facts.pack.min_duration_ms
+    setting = facts.number("min_duration_ms")
     if setting is None or not setting >= least.value:
         found, expected = f"min_duration_ms {setting}", f"at least {least.value}"
         yield R.DURATION_SETTING.broken(facts.config.path, found, expected, source=least.source)
-    lasted_ns, least = measured.number("duration_ns"), facts.pack.measured_duration_ms
+    lasted_ns, least = facts.number("duration_ns"), facts.pack.measured_duration_ms
     if lasted_ns is None or not lasted_ns >= least.value * _NS_PER_MS:
         found = "no duration_ns" if lasted_ns is None else f"{lasted_ns / _NS_PER_MS:.1f} ms"
         severity = None if lasted_ns is None else _of_short_runs(facts)
@@ -117,15 +102,15 @@ def _of_short_runs(facts: EndpointsFacts) -> Severity | None:
 
 def _complete(facts: EndpointsFacts) -> Iterator[Finding]:
     for role, wanted in (("complete", True), ("state", "complete")):
-        found = facts.measured.value(role)
+        found = facts.log.value(facts.key(role))
         if type(found) is not type(wanted) or found != wanted:
             severity = Severity.REVIEW if found is None else None
             yield R.COMPLETE.broken(facts.summary.path, f"{role} is {shown(found)}", severity=severity)
 
 
 def _counts(facts: EndpointsFacts) -> Iterator[Finding]:
-    measured, path = facts.measured, facts.summary.path
-    issued, completed, failed = (measured.integer(role) for role in ("issued", "completed", "failed"))
+    path = facts.summary.path
+    issued, completed, failed = (facts.integer(role) for role in ("issued", "completed", "failed"))
     if failed != 0:
         yield R.FAILED.broken(path, f"{failed} of {issued} samples failed")
     if issued is None or completed != issued:
@@ -161,7 +146,7 @@ def _latencies(facts: EndpointsFacts) -> Iterator[Finding]:
 
 
 def _limit(facts: EndpointsFacts, rule: Rule, role: str, limit: Ruled[float], *, strictly: bool) -> Iterator[Finding]:
-    value, limit_ns = facts.measured.number(role), limit.value * _NS_PER_MS
+    value, limit_ns = facts.number(role), limit.value * _NS_PER_MS
     if value is not None and (value < limit_ns if strictly else value <= limit_ns):
         return
     found = f"{value} ns" if value is not None else _why_absent(facts, role)
@@ -170,7 +155,7 @@ def _limit(facts: EndpointsFacts, rule: Rule, role: str, limit: Ruled[float], *,
 
 
 def _why_absent(facts: EndpointsFacts, role: str) -> str:
-    key = facts.measured.keys[role]
+    key = facts.key(role)
     block = key.partition(f".{_ESTIMATES}")[0] + f".{_ESTIMATES}"
     if facts.summary.value(block) is None:
         return f"no {block}: an older client, or early_stopping turned off"
@@ -187,7 +172,7 @@ def _metric(facts: EndpointsFacts) -> Iterator[Finding]:
         yield R.METRIC.broken(facts.summary.path, str(error))
         return
     if "labelled" in metric.units:
-        tokens = facts.measured.number("tps")
+        tokens = facts.number("tps")
         said = f"{metric.value} {metric.units}" + ("" if tokens is None else f"; it is {tokens} tokens/s")
         yield from ruled_on(facts, "ENDPOINTS-UNITS", said)
 
@@ -196,18 +181,18 @@ def _figures(facts: EndpointsFacts) -> Iterator[Finding]:
     """The client's rate is (completed - 1) over LoadGen's window where it says so, else completed over the duration;
     an early-stopping estimate is never below the plain percentile.
     """
-    summary, completed = facts.summary, facts.measured.number("completed")
-    rate, window_ns = facts.measured.number("qps"), summary.number("legacy_loadgen_window_duration_ns")
-    span_ns = window_ns or facts.measured.number("duration_ns")
+    path, completed = facts.summary.path, facts.number("completed")
+    rate, window_ns = facts.number("qps"), facts.log.number("legacy_loadgen_window_duration_ns")
+    span_ns = window_ns or facts.number("duration_ns")
     if rate is not None and completed and span_ns:
         expected = (completed - 1 if window_ns else completed) / (span_ns / _NS_PER_S)
         if not math.isclose(rate, expected, rel_tol=_WRITTEN_DIGITS):
-            yield R.FIGURES.broken(summary.path, f"qps {rate}", f"{expected} by the counts and the duration")
+            yield R.FIGURES.broken(path, f"qps {rate}", f"{expected} by the counts and the duration")
     for series in ("latency", "ttft", "tpot"):
-        estimate, plain = (summary.number(f"{series}.{name}.99.0") for name in (_ESTIMATES, "percentiles"))
+        estimate, plain = (facts.log.number(f"{series}.{name}.99.0") for name in (_ESTIMATES, "percentiles"))
         if estimate is not None and plain is not None and estimate < plain - abs(plain) * _HISTOGRAM_DIGITS:
             found = f"{series}: the early-stopping estimate {estimate} is below the 99th percentile {plain}"
-            yield R.FIGURES.broken(summary.path, found)
+            yield R.FIGURES.broken(path, found)
 
 
 def _output_length(facts: EndpointsFacts) -> Iterator[Finding]:
@@ -216,7 +201,7 @@ def _output_length(facts: EndpointsFacts) -> Iterator[Finding]:
         if rules is None or rules.mean_output_tokens is None:
             continue
         window = rules.mean_output_tokens.value
-        mean = facts.measured.number("mean_output_tokens")
+        mean = facts.number("mean_output_tokens")
         if mean is None or not window.at_least <= mean <= window.at_most:
             found, expected = f"{mean} tokens in the mean", f"{window.at_least} to {window.at_most}"
             yield R.OUTPUT_LENGTH.broken(facts.summary.path, found, expected, source=rules.mean_output_tokens.source)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from harness.gate import endpoints_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate import tree_rules
-from harness.gate.endpoints_accuracy import ACCURACY_CHECKS, gate_value, scored
+from harness.gate.endpoints_accuracy import ACCURACY_CHECKS, gate_value
 from harness.gate.endpoints_config import CONFIG_CHECKS
-from harness.gate.endpoints_facts import EndpointsFacts, Report, read_config, read_report
+from harness.gate.endpoints_facts import EndpointsFacts, at, read_configuration, read_document
 from harness.gate.endpoints_metric import NoMetric, endpoints_metric
 from harness.gate.endpoints_run import RUN_CHECKS, Check, guarded
 from harness.gate.findings import Finding, Severity, Verdict, ordered, verdict
-from harness.gate.index import TreeIndex, Unreadable
+from harness.gate.index import TreeIndex
 from harness.gate.metric import ResultMetric
 from harness.gate.row_layout import RowPlace
-from harness.logs import LogError
+from harness.logs import Document, EndpointsAudit, LogError
 from harness.logs.values import shown
 from harness.rules import RulePack
 from harness.rules.layouts import EndpointsLayout
@@ -89,33 +89,32 @@ def _facts(
     def paths(role: str) -> list[PurePosixPath]:
         return [place.folder / name for name in _names(layout, role)]
 
-    config = Report(paths("config")[0], {})
-    try:
-        config = read_config(index, paths("config"))
-    except Unreadable as error:
-        found += _unreadable(index, config.path, error)
-    several = [str(path.name) for path in paths("config") if path in index.nodes]
-    if len(several) > 1:
-        said = f"{' and '.join(several)}, of which {config.path.name} counts"
+    there = [path for path in paths("config") if path in index.nodes]
+    config = _read(index, paths("config")[0], found, lambda: read_configuration(index, paths("config")))
+    if len(there) > 1:
+        said = f"{' and '.join(path.name for path in there)}, of which {config.path.name} counts"
         found.append(R.CONTRADICTION.broken(config.path, said, "one configuration", severity=Severity.REVIEW))
-    reports = {}
-    for role in ("performance_summary", "accuracy_results"):
-        path = paths(role)[0]
-        reports[role] = Report(path, {})
-        try:
-            reports[role] = read_report(index, path)
-        except Unreadable as error:
-            found += _unreadable(index, path, error)
-    for report in (config, *reports.values()):
-        if not report.data and index.has_content(report.path) and not any(f.path == str(report.path) for f in found):
-            found.append(R.FILES.broken(report.path, "nothing in it"))
-    return EndpointsFacts(place, pack, layout, config, reports["performance_summary"], reports["accuracy_results"])
+    summary, accuracy = (_report(index, paths(role)[0], found) for role in ("performance_summary", "accuracy_results"))
+    return EndpointsFacts(place, pack, layout, config, summary, accuracy)
 
 
-def _unreadable(index: TreeIndex, path: PurePosixPath, error: Unreadable) -> Iterator[Finding]:
-    """An absent or empty file is told where the files of a row are."""
-    if index.has_content(path):
-        yield R.FILES.broken(path, str(error))
+def _report(index: TreeIndex, path: PurePosixPath, found: list[Finding]) -> Document:
+    return _read(index, path, found, lambda: read_document(index, path, Document.read_json))
+
+
+def _read(index: TreeIndex, path: PurePosixPath, found: list[Finding], read: Callable[[], Document]) -> Document:
+    """A document, an empty one where there is none to be had; an absent file is told where the files of a row are."""
+    nothing = Document(Path(path), {})
+    if not any(index.file(one) for one in (path, path.with_suffix(".yml"))):
+        return nothing
+    try:
+        document = read()
+    except LogError as error:
+        found.append(R.FILES.broken(at(error, path), error.what, error.expected))
+        return nothing
+    if not document.data:
+        found.append(R.FILES.broken(document.path, "nothing in it"))
+    return document
 
 
 def _checked(facts: EndpointsFacts) -> Iterable[Finding]:
@@ -135,14 +134,15 @@ def _audits(index: TreeIndex, facts: EndpointsFacts) -> Iterator[Finding]:
                 yield R.AUDIT.broken(path, f"no report of {audit}", source=ruled.source)
             continue
         try:
-            report = index.read_object(path)
-        except Unreadable as error:
-            yield R.AUDIT.broken(path, str(error), source=ruled.source)
+            report = EndpointsAudit(read_document(index, path, Document.read_json))
+            test, passed = report.test, report.passed
+        except LogError as error:
+            yield R.AUDIT.broken(at(error, path), error.what, source=ruled.source)
             continue
-        if report.get("test") != rules.test:
-            yield R.AUDIT.broken(path, f"test {shown(report.get('test'))}", rules.test, source=ruled.source)
-        if report.get("passed") is not True:
-            yield R.AUDIT.broken(path, f"passed {shown(report.get('passed'))}", source=ruled.source)
+        if test != rules.test:
+            yield R.AUDIT.broken(path, f"test {shown(test)}", rules.test, source=ruled.source)
+        if passed is not True:
+            yield R.AUDIT.broken(path, f"passed {shown(passed)}", source=ruled.source)
 
 
 def _turns(index: TreeIndex, facts: EndpointsFacts) -> Iterator[Finding]:
@@ -151,9 +151,9 @@ def _turns(index: TreeIndex, facts: EndpointsFacts) -> Iterator[Finding]:
     if ruled is None or not index.has_content(path):
         return
     try:
-        missing = Report(path, index.read_object(path)).integer("turns.missing")
-    except (Unreadable, LogError) as error:
-        yield R.TURNS.broken(path, str(error).partition("\n")[0], severity=Severity.REVIEW)
+        missing = read_document(index, path, Document.read_json).integer("turns.missing")
+    except LogError as error:
+        yield R.TURNS.broken(at(error, path), error.what, severity=Severity.REVIEW)
         return
     if missing is None or missing > ruled.value:
         severity = None if facts.place.strict else Severity.REVIEW
@@ -172,7 +172,6 @@ def _accuracy(facts: EndpointsFacts) -> float | None:
     if value is not None:
         return value
     try:
-        scores = [one.number("score") for one in scored(facts)]
+        return next((one.score_number() for one in facts.accuracies if one.score is not None), None)
     except LogError:  # a finding of the accuracy's checks
         return None
-    return next((float(score) for score in scores if score is not None), None)
