@@ -10,6 +10,8 @@ from harness.gate.run_facts import RunFacts
 
 _MODE = "effective_test_mode"
 """Told of as LG-MODE, as in every leg."""
+_UNIQUE = "effective_performance_issue_unique"
+"""Asked where the round's audit.config has it; where it has not, to issue each row once is no fault."""
 
 _EFFORT_RULING = "TEST07-EFFORT"
 
@@ -19,7 +21,9 @@ def _config(facts: RunFacts) -> Iterator[Finding]:
         # A deliberately short audit asks fewer rows, and is not submittable for being short.
         wanted = facts.expectation.dataset_rows if approved == facts.audit.rows.value else approved
         logged = facts.detail.value(key)
-        if key != _MODE and not (type(logged) is type(wanted) and logged == wanted):
+        if key == _MODE or (key == _UNIQUE and not facts.audit.covers_all_rows.value):
+            continue
+        if not (type(logged) is type(wanted) and logged == wanted):
             place, name = facts.at(key), key.removeprefix("effective_")
             yield R.CONFIG.broken(place, f"{name} {logged}", f"{wanted}", source=facts.audit.config.settings.source)
 
@@ -35,10 +39,9 @@ def _coverage(facts: RunFacts) -> Iterator[Finding]:
     covers, rows, coverage = facts.audit.covers_all_rows, facts.expectation.dataset_rows, facts.coverage
     if not covers.value:
         return
-    key = "effective_performance_issue_unique"
-    if facts.loadgen_scenario != "Offline" and facts.detail.flag(key) is not True:
+    if facts.loadgen_scenario != "Offline" and facts.detail.flag(_UNIQUE) is not True:
         found = "samples drawn with replacement: some rows are asked twice and others never"
-        yield R.COVERAGE.broken(facts.at(key), found, source=covers.source)
+        yield R.COVERAGE.broken(facts.at(_UNIQUE), found, source=covers.source)
     if coverage is not None and (not coverage.entries == coverage.distinct == rows or coverage.outside):
         found = f"{coverage.entries} entries of {coverage.distinct} rows, {coverage.outside} outside the data set"
         yield R.COVERAGE.broken(facts.path, found, f"{rows} rows, each once", source=covers.source)

@@ -17,7 +17,7 @@ from harness.gate.row_layout import RowPlace
 from harness.rules import load
 from tests.gate.full_length import facts
 from tests.gate.made_audits import AUDITS, lengthen, make_audit, shortened
-from tests.gate.made_tree import BENCHMARK, DETAIL, SUMMARY, remove, sha256, write
+from tests.gate.made_tree import BENCHMARK, DETAIL, SUMMARY, remove, row, sha256, write
 from tests.logs.loadgen_runs import Leg, edit
 
 PACK = load("v6.1")
@@ -93,8 +93,8 @@ def hash_of_the_shortened(audit: Path) -> None:
     write(accuracy(audit).with_name("accuracy.txt"), f"hash={sha256(accuracy(audit))}\n")
 
 
-# Each breaks the audits of Server in one place: the audit, the change, the rule, its severity.
-BREACHES: list[tuple[str, Callable[[Path], object], str, str, str]] = [
+# Each breaks the audits of Server in one place: the change, the audit, the rule, its severity.
+OF_AN_AUDIT: list[tuple[str, Callable[[Path], object], str, str, str]] = [
     ("no folder", lambda a: remove(a), "TEST07", "AUDIT-MISSING", "reject"),
     ("no verdict", lambda a: remove(text(a)), "TEST09", "AUDIT-MISSING", "reject"),
     ("no pass", say("TEST PASS", "TEST FAIL"), "TEST07", "AUDIT-VERDICT", "reject"),
@@ -153,6 +153,15 @@ BREACHES: list[tuple[str, Callable[[Path], object], str, str, str]] = [
     ("bad log", lambda a: write(detail(a), "x"), "TEST09", "LG-LOG", "reject"),
 ]
 
+
+def in_tree(change: Callable[[Path], object], audit: str) -> Callable[[Path], object]:
+    """A change of an audit as a change of a submitter's folder."""
+    return lambda home: change(row(home, "Server") / audit)
+
+
+BREACHES = [
+    (name, "closed", in_tree(change, audit), rule, severity) for name, change, audit, rule, severity in OF_AN_AUDIT
+]
 BREAKS = {"AUDIT-EFFORT"}
 
 # What cannot break alone.
@@ -164,14 +173,13 @@ KIN = {
 }
 
 
-@pytest.mark.parametrize(("name", "change", "audit", "rule", "severity"), BREACHES, ids=[b[0] for b in BREACHES])
-def test_one_change_breaks_one_rule(tree, name, change, audit, rule, severity):
-    change(tree / ROW / "Server" / audit)
+@pytest.mark.parametrize(("name", "division", "change", "rule", "severity"), BREACHES, ids=[b[0] for b in BREACHES])
+def test_one_change_breaks_one_rule(tree, name, division, change, rule, severity):
+    change(tree / division / "Acme")
     findings = check(tree, place("Server"))
     assert {f.severity.value for f in findings if f.rule == rule} == {severity}
     assert {f.rule for f in findings} - {rule} == KIN.get(name, set())
-    assert all(f.path.startswith(str(ROW / "Server" / audit)) for f in findings)
-    assert check(tree, place("Offline")) == []
+    assert all(f.path.startswith(str(ROW / "Server")) for f in findings)
 
 
 @pytest.mark.parametrize("mean", ["1150.38", "1406.02"])
@@ -292,6 +300,11 @@ def test_the_filed_mean_is_the_logs_own(loadgen_runs, tmp_path):
     copy = Path(shutil.copy(loadgen_runs["Offline", "TEST09"] / DETAIL, tmp_path))
     lengthen(copy, "Offline")
     assert copy.read_text() != (loadgen_runs["Offline", "TEST09"] / DETAIL).read_text()
+
+
+def test_an_older_round_does_not_ask_for_every_row(tree):
+    """Its audit.config lacked the setting; an audit with it is no worse."""
+    assert {f.rule for f in check(tree, place("Server"), load("v6.0"))} == {"LG-SEEDS"}
 
 
 @pytest.mark.shared
