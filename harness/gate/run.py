@@ -153,11 +153,18 @@ def _coverage(facts: RunFacts) -> Iterator[Finding]:
     if not coverage.entries == coverage.distinct == rows or coverage.outside:
         found = f"{coverage.entries} entries of {coverage.distinct} rows, {coverage.outside} outside the data set"
         yield R.ACCURACY_COVERAGE.broken(facts.path, found, f"{rows} rows, each once")
+
+
+def _answers(facts: RunFacts) -> Iterator[Finding]:
+    """The answers in a whole accuracy log, of an accuracy leg or of an audit."""
+    coverage = facts.coverage
+    if coverage is None:
+        return
     if coverage.empty:
         yield R.ACCURACY_EMPTY.broken(facts.path, f"{coverage.empty} answers without a token")
     if facts.token_rules is None:
         return
-    cap = facts.token_rules.output_caps.accuracy
+    cap = facts.audit.output_cap if facts.leg in AUDITS else facts.token_rules.output_caps.accuracy
     if coverage.longest > cap.value:
         found = f"an answer of {coverage.longest} tokens"
         yield R.ACCURACY_TOKENS.broken(facts.path, found, f"at most {cap.value}", source=cap.source)
@@ -175,10 +182,10 @@ _CHECKS: dict[str, tuple[Check, ...]] = {
         run_settings.limit_settings, run_measures.latencies, run_measures.metric,
     ),
     ACCURACY: (
-        *_COMMON, run_settings.seeds, run_settings.token_latencies, run_settings.audit_settings, _coverage,
+        *_COMMON, run_settings.seeds, run_settings.token_latencies, run_settings.audit_settings, _coverage, _answers,
     ),
     **dict.fromkeys(AUDITS, (
-        *_COMMON, run_measures.validity, run_settings.seeds, run_settings.token_latencies, *audit_run.CHECKS,
+        *_COMMON, run_measures.validity, run_settings.seeds, run_settings.token_latencies, _answers, *audit_run.CHECKS,
     )),
 }  # fmt: skip
 _BY_SCENARIO: tuple[Check, ...] = (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.gate import Expectation, Finding, Severity, check_run
+from harness.gate import Coverage, Expectation, Finding, Severity, check_run
 from harness.gate.audits import check_audits, read_audit_logs
 from harness.gate.index import TreeIndex
 from harness.gate.row_layout import RowPlace
@@ -262,6 +262,21 @@ def test_a_short_audit_is_judged_by_its_own_rows(loadgen_runs, tmp_path):
     assert {f.rule for f in check_run(facts(short, "Offline", "TEST07", expectation=own))} == {"LG-WARNINGS"}
     found = {f.rule for f in check_run(facts(short, "Offline", "TEST07"))}
     assert found == {"LG-WARNINGS", "LG-LIBRARY", "LG-SAMPLE-COUNT", "AUDIT-CONFIG", "AUDIT-COUNT"}
+
+
+@pytest.mark.parametrize(
+    ("coverage", "rule"),
+    [
+        (Coverage(990, 990, 0, 0, longest=10240), None),
+        (Coverage(990, 990, 0, 0, longest=10241), "ACC-TOKENS"),
+        (Coverage(990, 990, 0, 1), "ACC-EMPTY"),
+        (Coverage(990, 989, 0, 0), "AUDIT-COVERAGE"),
+        (Coverage(990, 989, 1, 0), "AUDIT-COVERAGE"),
+    ],
+)
+def test_what_a_whole_log_tells(loadgen_runs, coverage, rule):
+    findings = check_run(facts(loadgen_runs["Server", "TEST07"], "Server", "TEST07", coverage=coverage))
+    assert {f.rule for f in findings} - {"LG-WARNINGS"} == ({rule} if rule else set())
 
 
 def test_a_performance_run_is_no_audit(loadgen_runs):
