@@ -15,10 +15,10 @@ TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo test lint bench make_dataset run_harness status system submission check_submission
+.PHONY: help venv core_test demo test lint bench make_dataset run_harness run_audit_test07 run_audit_test09 status system submission check_submission
 
 help: ## list the verbs
-	@awk -F':.*## ' '/^[a-z_]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(VENV)/.installed ## make .venv with everything the CPU system needs
 
@@ -33,6 +33,12 @@ make_dataset: venv ## make the stand-in data set of gpt-oss-120b (ARGS=...)
 
 run_harness: venv ## run legs: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b --scenarios=Offline,Server"
 	$(PY) -m harness run_harness $(RUN_ARGS)
+
+run_audit_test07: venv ## run the audit TEST07 of each scenario: RUN_ARGS as for run_harness
+	$(PY) -m harness run_audit_test07 $(RUN_ARGS)
+
+run_audit_test09: venv ## run the audit TEST09 of each scenario: RUN_ARGS as for run_harness
+	$(PY) -m harness run_audit_test09 $(RUN_ARGS)
 
 status: venv ## show the runs there are
 	$(PY) -m harness status $(ARGS)
@@ -76,3 +82,4 @@ bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/noop.py
 	$(PY) benchmarks/torch_engine.py
 	$(PY) benchmarks/harness_overhead.py
+	$(PY) benchmarks/gate.py

@@ -17,7 +17,9 @@ from harness.errors import EXIT_OK, HarnessError, Interrupted, MissingError, Unk
 
 VERBS = {
     "make_dataset": "make a stand-in data set in exactly the reference's files",
-    "run_harness": "run legs through LoadGen: RUN_ARGS='--systems=… --benchmarks=… --scenarios=… --test_mode=…'",
+    "run_harness": "run legs through LoadGen: RUN_ARGS='--systems=… --benchmarks=… --scenarios=… --legs=…'",
+    "run_audit_test07": "run the audit TEST07 (is it as accurate when its speed is measured?), options as run_harness",
+    "run_audit_test09": "run the audit TEST09 (are the answers as long as the model's are?), options as run_harness",
     "status": "show the runs there are: state, verdict, result, folder",
     "system": "show what was read of this machine and what is still to be said",
     "submission": "lay out the submission tree from finished runs",

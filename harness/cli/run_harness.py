@@ -9,26 +9,50 @@ from harness import env, rules
 from harness.cli.console import ERR, OUT
 from harness.cli.options import add_results_dir, add_selection, comma_list, folder
 from harness.config import Project
-from harness.errors import EXIT_OK, Refused
+from harness.errors import EXIT_OK, Refused, UnknownName
 from harness.ledger import ResultsStore, RunRecord
 from harness.report.progress import LinePrinter
 from harness.report.tables import runs_table
-from harness.runs.plan import MODES, Selection, plan
+from harness.runs.plan import LEGS, TEST_MODES, Selection, plan
 from harness.runs.session import run_legs
 
 
 def run(argv: list[str]) -> int:
     """Runs the legs that the options name. 0: all VALID; 1: all ended, not all VALID."""
-    options = _parser().parse_args(argv)
+    parser = _parser("run_harness", __doc__)
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--legs", type=comma_list, default=[], metavar="A,B",
+        help=f"comma list of {', '.join(LEGS)} (default: the first two)",
+    )  # fmt: skip
+    chosen.add_argument(
+        "--test_mode", type=comma_list, default=[], metavar="A,B",
+        help=f"the same in LoadGen's words: {', '.join(TEST_MODES)}",
+    )  # fmt: skip
+    options = parser.parse_args(argv)
+    for mode in options.test_mode:
+        if mode not in TEST_MODES:
+            raise UnknownName("test mode", mode, TEST_MODES)
+    return _run("run_harness", argv, options, options.legs or [TEST_MODES[mode] for mode in options.test_mode])
+
+
+def run_audit(verb: str, test: str, argv: list[str]) -> int:
+    """Runs one audit of each scenario that the options name; the exit codes are those of :func:`run`."""
+    parser = _parser(verb, f"``{verb}``: the audit {test}, of every scenario that is named.")
+    return _run(verb, argv, parser.parse_args(argv), [test])
+
+
+def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[str]) -> int:
     project = Project(Path.cwd())
-    selection = Selection(options.systems, options.benchmarks, options.scenarios, options.test_mode, options.test_run)
+    selection = Selection(options.systems, options.benchmarks, options.scenarios, chosen, options.test_run)
     legs = plan(project, selection, rules.load(options.round))
     records = run_legs(
         legs,
         store=ResultsStore(options.results_dir.absolute()),
         data_dir=(options.data_dir or env.data_dir()).absolute(),
-        command=["python", "-m", "harness", "run_harness", *argv],
+        command=["python", "-m", "harness", verb, *argv],
         observer=LinePrinter(ERR),
+        resume=options.resume,
     )
     OUT.print(runs_table(ResultsStore(options.results_dir).root, records))
     return EXIT_OK if all(map(_valid, records)) else Refused.exit_code
@@ -38,15 +62,11 @@ def _valid(record: RunRecord) -> bool:
     return record.verdict is not None and record.verdict.valid
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m harness run_harness", description=__doc__)
+def _parser(verb: str, description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"python -m harness {verb}", description=description)
     add_selection(parser)
     parser.add_argument(
-        "--test_mode",
-        type=comma_list,
-        default=[],
-        metavar="A,B",
-        help=f"comma list of {', '.join(MODES)} (default: both)",
+        "--resume", action="store_true", help="leave legs that are done as they are; judge what was only measured"
     )
     parser.add_argument("--test_run", action="store_true", help="short legs, for trying things; never submittable")
     parser.add_argument("--round", default=rules.LATEST, help="the MLPerf Inference round (default: %(default)s)")

@@ -95,8 +95,8 @@ class ScriptedEngine(_Strict):
     service: ServiceTime = ServiceTime()
     slots: Annotated[int, Field(ge=1)] | None = None
     seed: int = 0
-    faults: dict[Literal["performance", "accuracy"], dict[str, Any]] = Field(default_factory=dict)
-    """What goes wrong, by data set; as :class:`harness.engines.scripted_settings.Faults` reads it."""
+    faults: dict[Literal["performance", "accuracy", "TEST07"], dict[str, Any]] = Field(default_factory=dict)
+    """What goes wrong, by table of the data set; as :class:`harness.engines.scripted_settings.Faults` reads it."""
 
 
 Engine = Annotated[TorchEngine | ScriptedEngine, Field(discriminator="kind")]
@@ -123,6 +123,10 @@ class Scenario(_Strict):
     target_qps: TargetQps
     min_duration_ms: Annotated[int, Field(gt=0)] | None = None
     min_query_count: Annotated[int, Field(gt=0)] | None = None
+    engine: Engine | None = None
+    """An engine of the scenario's own in place of the benchmark's: for settings that a round allows there alone."""
+    audit_shares: dict[Literal["TEST07", "TEST09"], Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
+    """The share of ``target_qps`` at which an audit asks (1 where none is said): TEST07's answers are long."""
 
 
 class OutputCaps(_Strict):
@@ -168,7 +172,13 @@ class BenchmarkFile(_Strict):
         offline = self.scenarios.get("Offline")
         if offline is not None and isinstance(offline.target_qps, OfflineShare):
             raise ValueError("Offline's target_qps cannot be a share of Offline's own rate")
+        if offline is not None and offline.audit_shares:
+            raise ValueError("Offline's audits ask all at once: audit_shares says nothing there")
         return self
+
+    def engine_of(self, scenario: str) -> Engine:
+        """The engine of a scenario: its own, or the one that all share."""
+        return self.scenarios[scenario].engine or self.engine
 
 
 class Entry(_Strict):

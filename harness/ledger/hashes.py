@@ -7,12 +7,13 @@ import hashlib
 from pathlib import Path
 
 import harness
-from harness.ledger.store import ACCURACY_TXT, LOGS, SAMPLES, USER_CONF
+from harness.ledger.store import ACCURACY_TXT, AUDIT_CONFIG, LOGS, SAMPLES, USER_CONF, VERIFY
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """LoadGen's logs, samples.arrow, user.conf and accuracy.txt of a run, by path below its folder."""
-    paths = [*sorted((folder / LOGS).glob("*")), folder / SAMPLES, folder / USER_CONF, folder / ACCURACY_TXT]
+    """LoadGen's logs, samples.arrow, what LoadGen was told, the texts on accuracy; by path below the run's folder."""
+    own = (SAMPLES, USER_CONF, AUDIT_CONFIG, ACCURACY_TXT)
+    paths = [*sorted((folder / LOGS).glob("*")), *(folder / name for name in own), *sorted(folder.glob(VERIFY))]
     return {path.relative_to(folder).as_posix(): sha256(path) for path in paths if path.is_file()}
 
 

@@ -19,9 +19,13 @@ class _Strict(BaseModel):
 
 
 class State(str, enum.Enum):
-    """Where a run is in its life. ``finished`` says nothing of its verdict."""
+    """Where a run is in its life. ``finished`` says nothing of its verdict.
+
+    ``measured``: LoadGen's part is done and kept, the judgement is still to come; ``--resume`` makes up for it.
+    """
 
     RUNNING = "running"
+    MEASURED = "measured"
     FINISHED = "finished"
     BROKEN = "broken"
     INTERRUPTED = "interrupted"
@@ -199,6 +203,44 @@ class AccuracyEcho(_Strict):
     evaluator: str
 
 
+class AuditConfigEcho(_Strict):
+    """The audit.config that LoadGen obeyed: where it lies in the project, its hash, and that of the approved text.
+
+    The two hashes differ where the file has the approved settings in words of its own.
+    """
+
+    name: str
+    sha256: str
+    approved_sha256: str
+
+
+class AuditEcho(_Strict):
+    """What an audit came to. ``value`` (of ``key``) is None where there is no number; ``verdict_file`` is its text.
+
+    ``verifier`` wrote that text. ``harness_value`` is our own number, from the same log.
+    """
+
+    key: str
+    value: float | None
+    at_least: float
+    at_most: float | None
+    passed: bool
+    verdict_file: str
+    verifier: str
+    harness_value: float | None
+
+    @model_validator(mode="after")
+    def _nothing_passes_without_a_number(self) -> AuditEcho:
+        if self.passed and (self.value is None or not self.at_least <= self.value):
+            raise ValueError("an audit that passed has a value, and it is not below the threshold")
+        return self
+
+    def __str__(self) -> str:
+        value = "none" if self.value is None else f"{self.value:.3f}"
+        bounds = f"at least {self.at_least}" if self.at_most is None else f"{self.at_least} to {self.at_most}"
+        return f"{'PASS' if self.passed else 'FAIL'}, {self.key} {value} ({bounds})"
+
+
 class RunRecord(_Strict):
     """One run. Written whole at every change of state; a finished record is never written again."""
 
@@ -227,6 +269,8 @@ class RunRecord(_Strict):
     verdict: Verdict | None = None
     result: Result | None = None
     accuracy: AccuracyEcho | None = None
+    audit_config: AuditConfigEcho | None = None
+    audit: AuditEcho | None = None
     comparisons: list[Comparison] = Field(default_factory=list)
     note: str | None = None
 

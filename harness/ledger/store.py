@@ -9,6 +9,7 @@ import json
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,13 @@ ACCURACY = "mlperf_log_accuracy.json"
 SAMPLES = "samples.arrow"
 USER_CONF = "user.conf"
 ACCURACY_TXT = "accuracy.txt"
+AUDIT_CONFIG = "audit.config"
+VERIFY = "verify_*.txt"
+"""The verdicts of audits; the round says which audit has which."""
 
+_MAY_BE_WRITTEN = (State.RUNNING, State.MEASURED)
+
+_LOOK_S = 0.2
 _ATTEMPT = re.compile(r"attempt_(\d+)")
 
 
@@ -61,7 +68,7 @@ class ResultsStore:
         """Holds the folder for this process; InUseError where another holds it. A process that dies lets go."""
         with self._lock_file() as handle:
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _take(handle)
             except BlockingIOError:
                 handle.seek(0)
                 holder = handle.read().strip() or "another process"
@@ -78,6 +85,17 @@ class ResultsStore:
             finally:
                 handle.truncate(0)
 
+    def in_use(self) -> bool:
+        """Whether a harness works in the folder. Nothing is made or kept by asking."""
+        try:
+            with (self.root / ".lock").open(encoding="utf-8") as handle:
+                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # no such file: nobody has ever worked here
+            return False
+        return False
+
     def _lock_file(self) -> TextIO:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -88,6 +106,12 @@ class ResultsStore:
                 where=self.root,
                 mend="make it writable, or give another --results_dir",
             ) from None
+
+    def attempts(self, system: str, benchmark: str, scenario: str, leg: str) -> list[StoredRun]:
+        """The attempts of a leg that have a record, oldest first. LedgerError names one that cannot be read."""
+        folder = self.root / system / benchmark / scenario / leg
+        found = [StoredRun(path.parent, read_record(path)) for path in folder.glob(f"attempt_*/{RECORD}")]
+        return sorted(found, key=lambda run: run.record.id.attempt)
 
     def new_attempt(self, system: str, benchmark: str, scenario: str, leg: str) -> tuple[RunId, Path]:
         """Makes the folder of the next attempt of a leg (1 for the first) and returns its id and path."""
@@ -121,10 +145,17 @@ class ResultsStore:
 
         LedgerError names a record of this leg that cannot be read; those of others do not matter.
         """
-        folder = self.root / system / benchmark / scenario / leg
-        attempts = [StoredRun(path.parent, read_record(path)) for path in sorted(folder.glob(f"attempt_*/{RECORD}"))]
-        done = [run for run in attempts if run.record.state is State.FINISHED]
-        return max(done, key=lambda run: run.record.id.attempt, default=None)
+        done = [run for run in self.attempts(system, benchmark, scenario, leg) if run.record.state is State.FINISHED]
+        return done[-1] if done else None
+
+
+def _take(handle: TextIO) -> None:
+    """Takes the lock; BlockingIOError where another has it. Whoever only looked is gone by the second try."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(_LOOK_S)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _stored_or_why_not(path: Path) -> StoredRun | LedgerError:
@@ -151,12 +182,14 @@ def read_record(path: Path) -> RunRecord:
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
-    """Writes ``run.json`` whole (temporary file, fsync, rename). Refuses to replace the record of a run that ended.
+    """Writes ``run.json`` whole (temporary file, fsync, rename). Refuses to replace the record of a run that ended, and
+    to let one that was measured run again.
 
     What is written has been read back: copies made with ``model_copy`` are unchecked until then.
     """
     path = folder / RECORD
-    if path.exists() and read_record(path).state is not State.RUNNING:
+    before = read_record(path).state if path.exists() else State.RUNNING
+    if before not in _MAY_BE_WRITTEN or (before is State.MEASURED and record.state is State.RUNNING):
         raise LedgerError("a run that has ended is never written again", where=path)
     text = json.dumps(record.model_dump(mode="json"), indent=1) + "\n"
     RunRecord.model_validate_json(text)

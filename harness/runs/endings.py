@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.errors import HarnessError, Interrupted, MissingError
 from harness.events import Note, Observer
@@ -15,10 +17,8 @@ from harness.ledger.hashes import hash_files
 def end(folder: Path, record: RunRecord, error: BaseException, observer: Observer) -> RunRecord:
     """Writes the record of a run that ``error`` ended, and returns it; what the worker counted is kept."""
     interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
-    counts, failures = None, []
-    if (folder / OUTCOME).exists():
-        outcome = Outcome.model_validate_json((folder / OUTCOME).read_bytes())
-        counts, failures = outcome.counts, outcome.failures
+    outcome = _outcome(folder)
+    counts, failures = (outcome.counts, outcome.failures) if outcome else (None, [])
     note = error.what if isinstance(error, HarnessError) else "interrupted" if interrupted else repr(error)
     ended = record.model_copy(
         update={
@@ -37,9 +37,41 @@ def end(folder: Path, record: RunRecord, error: BaseException, observer: Observe
     return ended
 
 
+def measured(folder: Path, record: RunRecord, outcome: Outcome) -> RunRecord:
+    """Writes and returns the record of a run whose LoadGen part has ended well: from here on it can be judged later."""
+    kept = record.model_copy(
+        update={
+            "state": State.MEASURED,
+            "ended_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "counts": outcome.counts,
+            "failures": outcome.failures,
+            "hashes": hash_files(folder),
+        }
+    )
+    write_record(folder, kept)
+    return kept
+
+
 def end_dead_runs(store: ResultsStore, observer: Observer) -> None:
-    """Runs that say ``running`` while this process holds the folder were killed before they could say otherwise."""
+    """Runs that say ``running`` while this process holds the folder were killed before they could say otherwise.
+
+    Where LoadGen's part had ended well, only the judgement is missing: the run is ``measured``.
+    """
     for run in store.readable_runs()[0]:
-        if run.record.state is State.RUNNING:
+        if run.record.state is not State.RUNNING:
+            continue
+        outcome = _outcome(run.folder)
+        if outcome is not None and outcome.error is None:
+            observer(Note(f"{run.record.id} was killed before it was judged: --resume judges it"))
+            measured(run.folder, run.record, outcome)
+        else:
             observer(Note(f"{run.record.id} was killed: it is marked as interrupted"))
             end(run.folder, run.record, Interrupted("the harness was killed"), observer)
+
+
+def _outcome(folder: Path) -> Outcome | None:
+    """How LoadGen's process ended; None where it left nothing that can be read."""
+    try:
+        return Outcome.model_validate_json((folder / OUTCOME).read_bytes())
+    except (OSError, ValidationError):
+        return None

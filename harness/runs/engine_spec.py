@@ -48,7 +48,7 @@ def _scripted(
     for which, dataset in datasets.items():
         if which != "performance" and config.right:
             path = work / f"answers-{which}.npz"
-            _answers(config, benchmark, dataset).write(path)
+            _answers(config, benchmark, dataset, _shares(config, which, dataset)).write(path)
             answers[dataset.name] = str(path.absolute())
     return EngineSpec(
         kind="scripted",
@@ -64,8 +64,18 @@ def _scripted(
     )
 
 
-def _answers(config: ScriptedEngine, benchmark: Benchmark, dataset: Dataset) -> ScriptedAnswers:
-    return benchmark.scripted_answers(dataset, config.right, seed=config.seed, answer_tokens=config.answer_tokens)
+def _shares(config: ScriptedEngine, which: Which, dataset: Dataset) -> dict[str, float]:
+    """The shares of a table. An audit has some of the subsets alone; what no table has, the accuracy table tells."""
+    if which == "accuracy":
+        return config.right
+    there = set(dataset.subsets)
+    return {subset: share for subset, share in config.right.items() if subset in there}
+
+
+def _answers(
+    config: ScriptedEngine, benchmark: Benchmark, dataset: Dataset, shares: Mapping[str, float]
+) -> ScriptedAnswers:
+    return benchmark.scripted_answers(dataset, shares, seed=config.seed, answer_tokens=config.answer_tokens)
 
 
 def _service(service: ServiceTime, mean_ms: float) -> dict[str, object]:

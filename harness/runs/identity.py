@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import platform
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import harness
@@ -28,35 +28,63 @@ def versions() -> dict[str, str]:
     return found
 
 
+OF_THE_ENGINE = ("checkpoint", "engine")
+OF_THE_PLACE = ("machine", "dataset")
+"""Families of the fingerprint's keys: what only a running engine tells, and what only the place tells that runs."""
+
+
 def fingerprint(leg: PlannedLeg, engine: EngineInfo, datasets: Mapping[Which, str], machine: Machine) -> Fingerprint:
     """What must be equal for legs to make one row: configuration without what the leg alone decides, checkpoint,
     versions, data, machine. Keys that start with ``scenario`` are those that two scenarios may differ in.
 
     ``datasets`` maps each table of the data set to its sha256.
     """
+    checkpoint = engine.checkpoint.sha256 if engine.checkpoint else None
+    return Fingerprint.of(
+        {**_configured(leg), **_placed(datasets, machine), "checkpoint": checkpoint, **flat("engine", engine.versions)}
+    )
+
+
+def before_the_engine(leg: PlannedLeg, datasets: Mapping[Which, str], machine: Machine) -> Fingerprint:
+    """The part of the fingerprint that is known before an engine runs."""
+    return Fingerprint.of({**_configured(leg), **_placed(datasets, machine)})
+
+
+def configured(leg: PlannedLeg) -> Fingerprint:
+    """The part of the fingerprint that is known anywhere: configuration, round and versions."""
+    return Fingerprint.of(_configured(leg))
+
+
+def changed(recorded: Fingerprint, asked: Fingerprint, *, but: Collection[str] = ()) -> list[str]:
+    """The keys in which a run differs from what is asked for, less those of the families ``but``."""
+    return [key for key in recorded.differs_from(asked) if key.split(".")[0] not in but]
+
+
+def _configured(leg: PlannedLeg) -> dict[str, Any]:
     config = leg.config.model_dump(mode="json")
     scenario = config.pop("scenarios")[leg.scenario]
+    del scenario["audit_shares"]  # the audit's alone: it does not set the other legs apart
     shortened_to = config.pop("test_run")
-    keys: dict[str, Any] = {
+    return {
         "round": leg.pack.round,
         "system": leg.system,
         "benchmark": leg.benchmark,
         "scenario": leg.scenario,
         "test_run": shortened_to if leg.test_run else None,
-        "machine": machine.identity,
-        "checkpoint": engine.checkpoint.sha256 if engine.checkpoint else None,
-        **_flat("config", config),
-        **_flat("scenario", scenario),
-        **_flat("engine", dict(engine.versions)),
-        **_flat("versions", dict(versions())),
-        **_flat("dataset", {str(which): sha256 for which, sha256 in datasets.items()}),
+        **flat("config", config),
+        **flat("scenario", scenario),
+        **flat("versions", versions()),
     }
-    return Fingerprint.of(keys)
 
 
-def _flat(prefix: str, node: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def _placed(datasets: Mapping[Which, str], machine: Machine) -> dict[str, Any]:
+    return {"machine": machine.identity, **flat("dataset", {str(which): sha256 for which, sha256 in datasets.items()})}
+
+
+def flat(prefix: str, node: Mapping[str, Any]) -> dict[str, Any]:
+    """A tree of values as one level: dotted keys below ``prefix``."""
+    found: dict[str, Any] = {}
     for key, value in node.items():
         place = f"{prefix}.{key}"
-        flat.update(_flat(place, value) if isinstance(value, dict) else {place: value})
-    return flat
+        found.update(flat(place, value) if isinstance(value, dict) else {place: value})
+    return found

@@ -10,18 +10,21 @@ from pathlib import Path
 
 from harness.benchmarks.base import Benchmark, Dataset, Which
 from harness.clients.loadgen import user_conf
+from harness.clients.loadgen.audit_conf import AuditFile
 from harness.clients.loadgen.job import WORKER_LOG, LegJob, Outcome
 from harness.clients.loadgen.launch import run_job
 from harness.engines.base import Sampling
 from harness.engines.start import EngineProcess
 from harness.errors import EngineDied, Interrupted, MissingError, RunBroke
 from harness.events import LegFinished, LegStarted, Observer
+from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord, State, write_record
-from harness.ledger.record import DatasetEcho, EngineEcho, Warmup
-from harness.ledger.store import USER_CONF, write_atomically
+from harness.ledger.record import AuditConfigEcho, DatasetEcho, EngineEcho, Warmup
+from harness.ledger.store import AUDIT_CONFIG, USER_CONF, write_atomically
 from harness.machine.capture import capture
-from harness.runs.endings import end
+from harness.runs.endings import end, measured
 from harness.runs.identity import fingerprint, versions
+from harness.runs.judging import judge
 from harness.runs.leg_settings import (
     LegSettings,
     asked_rows,
@@ -33,7 +36,6 @@ from harness.runs.leg_settings import (
 )
 from harness.runs.plan import PlannedLeg
 from harness.runs.rates import target_qps
-from harness.runs.verdict import conclude
 from harness.runs.warmup import warm_up
 
 ENGINE_LOG = "engine.log"
@@ -64,7 +66,7 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     """
     dataset = _dataset(leg, group)
     check_lengths(leg, dataset.max_prompt_tokens, group.engine.info)
-    logged_tokens = asked_rows(leg, dataset.rows) * output_cap(leg) if leg.leg == "accuracy" else 0
+    logged_tokens = 0 if leg.leg == PERFORMANCE else asked_rows(leg, dataset.rows) * output_cap(leg)
     _check_disk(group.store.root, logged_tokens)
     sampling = group.benchmark.sampling(dataset.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
     warmup = _warm_up(leg, group, sampling)
@@ -74,19 +76,16 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
         job = _job(leg, group, folder, sampling, dataset, settings.rows)
         outcome = run_job(job, leg.name, group.observer)
         _raise_if_broken(outcome, folder, group.engine)
-        record = conclude(leg, folder, record, outcome, settings.rows, dataset, group.benchmark)
+        record = measured(folder, record, outcome)
     except BaseException as error:
         ended = end(folder, record, error, group.observer)
         group.observer(LegFinished(leg.name, ended.state.value, ended.note or ""))
         raise
-    write_record(folder, record)
-    verdict = "VALID" if record.verdict and record.verdict.valid else "INVALID"
-    group.observer(LegFinished(leg.name, verdict, _headline(record)))
-    return record
+    return judge(leg, folder, record, outcome, dataset, group.benchmark, group.observer)
 
 
 def _dataset(leg: PlannedLeg, group: Group) -> Dataset:
-    return group.datasets["performance" if leg.leg == "performance" else "accuracy"]
+    return group.datasets[leg.table]
 
 
 def _warm_up(leg: PlannedLeg, group: Group, sampling: Sampling) -> Warmup:
@@ -111,6 +110,8 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
     echo = DatasetEcho(name=dataset.name, rows=dataset.rows, sha256=dataset.sha256, stand_in=dataset.stand_in)
     run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, leg.leg)
     write_atomically(folder / USER_CONF, settings.conf)
+    if leg.audit is not None:
+        write_atomically(folder / AUDIT_CONFIG, leg.audit.content.decode())
     checkpoint = info.checkpoint
     record = RunRecord(
         id=run_id,
@@ -144,9 +145,16 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
         warmup=warmup,
         not_submittable=not_submittable(leg, info, echo),
         deviations=deviations(leg),
+        audit_config=_audit_echo(leg.audit),
     )
     write_record(folder, record)
     return folder, record, settings
+
+
+def _audit_echo(audit: AuditFile | None) -> AuditConfigEcho | None:
+    if audit is None:
+        return None
+    return AuditConfigEcho(name=audit.name, sha256=audit.sha256, approved_sha256=audit.approved_sha256)
 
 
 def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, dataset: Dataset, rows: int) -> LegJob:
@@ -162,7 +170,7 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, datase
         model=rules.loadgen_model.value,
         scenario=rules.loadgen_scenario.value,
         mode=leg.mode,
-        audit="",
+        audit="" if leg.audit is None else str((folder / AUDIT_CONFIG).absolute()),
         engine_socket=str(group.engine.socket),
         engine_log=str(group.engine.log.absolute()),
         sampling=sampling,
@@ -193,20 +201,6 @@ def _check_disk(root: Path, accuracy_tokens: int) -> None:
             where=root,
             mend="free space on this disk, or give --results_dir on another",
         )
-
-
-def _headline(record: RunRecord) -> str:
-    verdict = record.verdict
-    rejects = [f for f in verdict.findings if f.severity == "reject"] if verdict else []
-    if rejects:
-        return f"{rejects[0].rule}: found {rejects[0].found}, expected {rejects[0].expected}"
-    if record.result is not None:
-        return f"{record.result.value:,.2f} {record.result.units}"
-    return (
-        ", ".join(f"{name} {s.correct}/{s.samples}" for name, s in record.accuracy.subsets.items())
-        if record.accuracy
-        else ""
-    )
 
 
 def _now() -> str:

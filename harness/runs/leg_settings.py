@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from harness.clients.loadgen import user_conf
 from harness.engines.base import EngineInfo
 from harness.errors import ConfigError
+from harness.gate.run_facts import ACCURACY
 from harness.ledger.record import DatasetEcho, Rate
 from harness.runs.plan import PlannedLeg
 
@@ -20,20 +21,35 @@ class LegSettings:
 
 
 def asked_rows(leg: PlannedLeg, dataset_rows: int) -> int:
-    """How many rows of the data set a leg asks: all but in a short run, which takes the first."""
-    if not leg.test_run:
+    """How many rows of the data set a leg asks: all but in a short run, which takes the first. No audit is short."""
+    if not leg.test_run or leg.audit is not None:
         return dataset_rows
     short = leg.config.test_run
-    return min(dataset_rows, short.performance_samples if leg.leg == "performance" else short.accuracy_samples)
+    return min(dataset_rows, short.accuracy_samples if leg.leg == ACCURACY else short.performance_samples)
 
 
 def loadgen_settings(leg: PlannedLeg, rate: Rate, dataset_rows: int) -> LegSettings:
     """The user.conf of a leg. The round's own values are LoadGen's and are not repeated, but for those it lacks."""
     rules = leg.scenario_rules
+    rows = asked_rows(leg, dataset_rows)
+    values = {"target_qps": rate.target_qps, **(_audit_values(rows) if leg.audit else _values(leg, rows))}
+    text = user_conf.write(rules.loadgen_model.value, rules.loadgen_scenario.value, values)
+    user_conf.parse(text)
+    return LegSettings(text, rows)
+
+
+def _audit_values(rows: int) -> dict[str, float]:
+    """Beside what audit.config says: LoadGen's built-in count is that of the performance data set, and Offline would
+    divide the 990 rows of TEST07 by it, ask nothing and crash.
+    """
+    return {"performance_sample_count_override": rows}
+
+
+def _values(leg: PlannedLeg, rows: int) -> dict[str, float]:
+    rules = leg.scenario_rules
     scenario = rules.loadgen_scenario.value
     chosen = leg.config.scenarios[leg.scenario]
-    rows = asked_rows(leg, dataset_rows)
-    values: dict[str, float] = {"target_qps": rate.target_qps}
+    values: dict[str, float] = {}
     least = chosen.min_query_count or (rules.min_query_count.value if rules.min_query_count else None)
     if leg.test_run:
         least = leg.config.test_run.server_queries if scenario == "Server" else rows
@@ -43,14 +59,12 @@ def loadgen_settings(leg: PlannedLeg, rate: Rate, dataset_rows: int) -> LegSetti
         values["min_duration"] = chosen.min_duration_ms
     if least is not None:
         values["min_query_count"] = least
-    text = user_conf.write(rules.loadgen_model.value, scenario, values)
-    user_conf.parse(text)
-    return LegSettings(text, rows)
+    return values
 
 
 def output_cap(leg: PlannedLeg) -> int:
     """New tokens an answer of this leg may have: the round's number unless the configuration says another."""
-    own = leg.config.output_caps.performance if leg.leg == "performance" else leg.config.output_caps.accuracy
+    own = leg.config.output_caps.accuracy if leg.leg == ACCURACY else leg.config.output_caps.performance
     return own if own is not None else _ruled_cap(leg)
 
 
@@ -84,5 +98,7 @@ def check_lengths(leg: PlannedLeg, longest_prompt: int, engine: EngineInfo) -> N
 
 
 def _ruled_cap(leg: PlannedLeg) -> int:
+    if leg.audit_rules is not None:
+        return leg.audit_rules.output_cap.value
     caps = leg.rules.output_caps
-    return caps.performance.value if leg.leg == "performance" else caps.accuracy.value
+    return caps.accuracy.value if leg.leg == ACCURACY else caps.performance.value

@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.benchmarks.base import Which
+from harness.clients.loadgen import audit_conf
+from harness.clients.loadgen.audit_conf import AuditFile
 from harness.config import BenchmarkFile, Project
+from harness.config.models import Engine
 from harness.errors import ConfigError, UnknownName
+from harness.gate.run_facts import ACCURACY, AUDITS, MODES, PERFORMANCE
 from harness.rules import RulePack, ScenarioRules, TokenRules
+from harness.rules.audits import AuditRules
 
-MODES = {"PerformanceOnly": "performance", "AccuracyOnly": "accuracy"}
-"""LoadGen's test modes, and the legs that they are."""
-LEG_MODES = {leg: mode for mode, leg in MODES.items()}
+LEGS = (PERFORMANCE, ACCURACY, *AUDITS)
+"""All legs, in the order they run."""
+TEST_MODES = {MODES[leg]: leg for leg in (PERFORMANCE, ACCURACY)}
+"""LoadGen's test modes, and the legs that people mean by them."""
+TABLES: Mapping[str, Which] = {
+    PERFORMANCE: "performance",
+    ACCURACY: "accuracy",
+    "TEST07": "TEST07",
+    "TEST09": "performance",
+}
+"""Which table of the data set a leg asks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the user asked for; an empty list means all there are."""
+    """What the user asked for; an empty list means all there are, of legs those that are no audits."""
 
     systems: Sequence[str] = ()
     benchmarks: Sequence[str] = ()
     scenarios: Sequence[str] = ()
-    modes: Sequence[str] = ()
+    legs: Sequence[str] = ()
     test_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedLeg:
-    """One leg before it starts: what it is, and the rules and configuration it runs under."""
+    """One leg before it starts: what it is, and the rules and configuration it runs under.
+
+    ``audit`` is an audit's settings; None for the other legs.
+    """
 
     system: str
     benchmark: str
@@ -37,6 +54,11 @@ class PlannedLeg:
     config: BenchmarkFile
     pack: RulePack
     test_run: bool
+    audit: AuditFile | None = None
+
+    def __post_init__(self) -> None:
+        if (self.audit is not None) != (self.leg in AUDITS):
+            raise ValueError(f"a leg {self.leg} with the settings {self.audit}")
 
     @property
     def rules(self) -> TokenRules:
@@ -49,9 +71,24 @@ class PlannedLeg:
         return self.rules.scenario(self.scenario)
 
     @property
+    def audit_rules(self) -> AuditRules | None:
+        """The round's rules of the audit; None where the leg is none."""
+        return self.rules.audit_rules[self.leg] if self.leg in AUDITS else None
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that answers: the scenario's own where it has one."""
+        return self.config.engine_of(self.scenario)
+
+    @property
+    def table(self) -> Which:
+        """The table of the data set that is asked."""
+        return TABLES[self.leg]
+
+    @property
     def mode(self) -> str:
         """LoadGen's test mode."""
-        return LEG_MODES[self.leg]
+        return MODES[self.leg]
 
     @property
     def name(self) -> str:
@@ -60,27 +97,47 @@ class PlannedLeg:
 
 
 def plan(project: Project, selection: Selection, pack: RulePack) -> list[PlannedLeg]:
-    """The legs in the order they run: a system and benchmark at a time (one engine), Offline first, since a Server
-    rate may be a share of Offline's, performance before accuracy.
+    """The legs in the order they run: a system and benchmark at a time, in it the scenarios that share an engine,
+    Offline first, since a Server rate may be a share of Offline's; performance before accuracy before audits.
 
-    Raises UnknownName and ConfigError; nothing has been started then.
+    Raises UnknownName, ConfigError, and MissingError for audits whose settings are not there; nothing has been started
+    then.
     """
     refuse_stray_audit_config(Path.cwd())
     refuse_stray_audit_config(project.root)
-    modes = _known("test mode", selection.modes, MODES)
-    legs = [leg for mode, leg in MODES.items() if mode in modes]
-    planned = []
+    planned: list[PlannedLeg] = []
     for system in _systems(project, selection.systems):
         project.system(system)
         for benchmark in _known("benchmark", selection.benchmarks, project.benchmark_names(system)):
             config = project.benchmark(system, benchmark)
-            scenarios = _known("scenario", selection.scenarios, config.scenarios)
-            for scenario in sorted(scenarios, key=lambda name: (name != "Offline", name)):
+            named = _known("scenario", selection.scenarios, config.scenarios)
+            legs = _legs(selection.legs, pack, benchmark)
+            audits = {leg: _audit(project, pack, benchmark, leg) for leg in legs if leg in AUDITS}
+            for scenario in _in_order(named, config):
                 _check(pack, system, benchmark, scenario, config)
                 planned += [
-                    PlannedLeg(system, benchmark, scenario, leg, config, pack, selection.test_run) for leg in legs
+                    PlannedLeg(system, benchmark, scenario, leg, config, pack, selection.test_run, audits.get(leg))
+                    for leg in legs
                 ]
     return planned
+
+
+def _legs(named: Sequence[str], pack: RulePack, benchmark: str) -> list[str]:
+    audits = pack.benchmark(benchmark).audit_rules
+    known = [leg for leg in LEGS if leg not in AUDITS or leg in audits]
+    chosen = _known("leg", named or (PERFORMANCE, ACCURACY), known)
+    return [leg for leg in known if leg in chosen]
+
+
+def _audit(project: Project, pack: RulePack, benchmark: str, test: str) -> AuditFile:
+    return audit_conf.read(project.root, test, benchmark, pack.benchmark(benchmark).audit_rules[test].config)
+
+
+def _in_order(scenarios: Sequence[str], config: BenchmarkFile) -> list[str]:
+    """Offline first; then those that share its engine, then those that share the next one's."""
+    by_name = sorted(scenarios, key=lambda name: (name != "Offline", name))
+    engines = [config.engine_of(name) for name in by_name]
+    return sorted(by_name, key=lambda name: engines.index(config.engine_of(name)))
 
 
 def refuse_stray_audit_config(folder: Path) -> None:

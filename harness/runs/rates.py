@@ -14,10 +14,19 @@ _OFFLINE_RATE = "result_samples_per_second"
 
 
 def target_qps(leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, fingerprint: Fingerprint) -> Rate:
-    """LoadGen's target_qps for a leg, and where it came from.
+    """LoadGen's target_qps for a leg, and where it came from. An audit may ask at a share of its scenario's rate.
 
     MissingError where the Offline run that it is a share of has not been made; ConfigError where nothing was measured.
     """
+    rate = _scenario_rate(leg, warmup, store, fingerprint)
+    shares = leg.config.scenarios[leg.scenario].audit_shares
+    share = next((share for test, share in shares.items() if test == leg.leg), None)
+    if share is None:
+        return rate
+    return Rate(target_qps=rate.target_qps * share, origin=f"{rate.origin} x {share} for {leg.leg}")
+
+
+def _scenario_rate(leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, fingerprint: Fingerprint) -> Rate:
     wanted = leg.config.scenarios[leg.scenario].target_qps
     if isinstance(wanted, MeasuredRate):
         if warmup is None or warmup.samples_per_s <= 0:

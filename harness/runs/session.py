@@ -3,65 +3,144 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from harness import benchmarks
 from harness.benchmarks.base import Benchmark, Dataset, Which
+from harness.config.models import Engine
 from harness.engines.start import EngineProcess, start_engine
 from harness.events import Note, Observer
 from harness.ledger import ResultsStore, RunRecord
 from harness.runs.canary import sing
 from harness.runs.endings import end_dead_runs
 from harness.runs.engine_spec import engine_spec
+from harness.runs.identity import flat
 from harness.runs.leg import ENGINE_LOG, Group, run_leg
-from harness.runs.plan import PlannedLeg
+from harness.runs.plan import TABLES, PlannedLeg
+from harness.runs.reference import Reference
+from harness.runs.resume import Done, judge_measured
 
 _START_S = 600.0
 
 
 def run_legs(
-    legs: Sequence[PlannedLeg], *, store: ResultsStore, data_dir: Path, command: list[str], observer: Observer
+    legs: Sequence[PlannedLeg],
+    *,
+    store: ResultsStore,
+    data_dir: Path,
+    command: list[str],
+    observer: Observer,
+    resume: bool = False,
 ) -> list[RunRecord]:
     """Runs the legs in order and returns their records. The results folder is held meanwhile.
 
-    The first leg that breaks ends the session (RunBroke, EngineDied, Interrupted); those finished before it stay.
+    With ``resume``, runs that were measured are judged first, and legs that are done with this configuration are left
+    as they are. The first leg that breaks ends the session (RunBroke, EngineDied, Interrupted); those finished before
+    it stay.
     """
-    records = []
+    _check_reference(legs)
+    session = _Session(store, data_dir, command, observer, resume)
     with store.lock():
         end_dead_runs(store, observer)
-        for (_, name), members in itertools.groupby(legs, key=lambda leg: (leg.system, leg.benchmark)):
-            group_legs = list(members)
-            benchmark = benchmarks.get(name, group_legs[0].pack)
-            datasets = _datasets(benchmark, data_dir)
-            with _engine(group_legs[0], benchmark, datasets, store, observer) as engine:
-                group = Group(benchmark, datasets, data_dir, engine, store, command, observer)
-                records += [run_leg(leg, group) for leg in group_legs]
-    return records
+        if resume:
+            judge_measured(legs, store, data_dir, observer)
+        return [
+            record
+            for _, members in itertools.groupby(legs, key=lambda leg: (leg.system, leg.benchmark, leg.engine))
+            for record in session.run(list(members))
+        ]
 
 
-def _datasets(benchmark: Benchmark, data_dir: Path) -> dict[Which, Dataset]:
-    """Both tables, whichever the legs ask: their hashes are part of every fingerprint."""
-    tables: tuple[Which, ...] = ("performance", "accuracy")
-    return {which: benchmark.dataset(data_dir, which) for which in tables}
+def _check_reference(legs: Sequence[PlannedLeg]) -> None:
+    """ConfigError, before anything starts, where the clone that is named cannot verify the audits."""
+    reference = Reference.from_environment()
+    for leg in legs:
+        if reference is not None and leg.audit_rules is not None:
+            reference.check(leg.leg, leg.benchmark, leg.audit_rules)
 
 
-@contextmanager
-def _engine(
-    leg: PlannedLeg,
-    benchmark: Benchmark,
-    datasets: dict[Which, Dataset],
-    store: ResultsStore,
-    observer: Observer,
-) -> Iterator[EngineProcess]:
-    """The engine of one system and benchmark, alive for all of its legs; its canaries have been asked."""
-    work = store.root / leg.system / leg.benchmark
-    work.mkdir(parents=True, exist_ok=True)
-    spec = engine_spec(leg.config.engine, benchmark, datasets, work)
-    log = work / ENGINE_LOG
-    observer(Note(f"starting the {spec.kind} engine of {leg.system} (its log: {log})"))
-    with start_engine(spec, log=log, timeout_s=_START_S) as engine:
-        for line in sing(engine, benchmark, leg):
-            observer(Note(line))
-        yield engine
+class _Session:
+    """Legs of one command: their engines one after the other, and what is left of them where it is resumed."""
+
+    def __init__(
+        self, store: ResultsStore, data_dir: Path, command: list[str], observer: Observer, resume: bool
+    ) -> None:
+        self._store = store
+        self._data_dir = data_dir
+        self._command = command
+        self._observer = observer
+        self._resume = resume
+        self._last: PlannedLeg | None = None
+        """The leg that the engine before was started for."""
+
+    def run(self, legs: list[PlannedLeg]) -> list[RunRecord]:
+        """Runs legs that share an engine. It is started only where one of them is to be run."""
+        first = legs[0]
+        benchmark = benchmarks.get(first.benchmark, first.pack)
+        datasets = self._datasets(benchmark, first)
+        done = Done(self._store, datasets) if self._resume else None
+        if done is not None and all(done.record(leg) is not None for leg in legs):
+            return [self._kept(leg, done) for leg in legs]
+        with self._engine(first, benchmark, datasets) as engine:
+            group = Group(benchmark, datasets, self._data_dir, engine, self._store, self._command, self._observer)
+            if done is not None:
+                done.engine = engine.info
+            return [self._run(leg, group, done) for leg in legs]
+
+    def _run(self, leg: PlannedLeg, group: Group, done: Done | None) -> RunRecord:
+        if done is not None and done.record(leg) is not None:
+            return self._kept(leg, done)
+        if self._last is not leg:
+            self._observer(
+                Note(f"{leg.name}: the {group.engine.spec.kind} engine that runs is used, its settings are the leg's")
+            )
+        return run_leg(leg, group)
+
+    def _kept(self, leg: PlannedLeg, done: Done) -> RunRecord:
+        record = done.record(leg)
+        if record is None:
+            raise ValueError(f"{leg.name} is not done")
+        valid = record.verdict is not None and record.verdict.valid
+        told = "VALID" if valid else "INVALID; without --resume it is run again"
+        self._observer(Note(f"{leg.name}: done already (attempt {record.id.attempt}, {told})"))
+        return record
+
+    def _datasets(self, benchmark: Benchmark, leg: PlannedLeg) -> dict[Which, Dataset]:
+        """All tables, whichever the legs ask: their hashes are part of every fingerprint."""
+        legs = ("performance", "accuracy", *leg.rules.audit_rules)
+        return {which: benchmark.dataset(self._data_dir, which) for which in dict.fromkeys(TABLES[leg] for leg in legs)}
+
+    @contextmanager
+    def _engine(
+        self, leg: PlannedLeg, benchmark: Benchmark, datasets: Mapping[Which, Dataset]
+    ) -> Iterator[EngineProcess]:
+        """An engine, alive for all legs that share it; its canaries have been asked."""
+        work = self._store.root / leg.system / leg.benchmark
+        work.mkdir(parents=True, exist_ok=True)
+        spec = engine_spec(leg.engine, benchmark, datasets, work)
+        log = work / ENGINE_LOG
+        self._observer(Note(f"{_why_started(self._last, leg)} (its log: {log})"))
+        self._last = leg
+        with start_engine(spec, log=log, timeout_s=_START_S) as engine:
+            for line in sing(engine, benchmark, leg):
+                self._observer(Note(line))
+            yield engine
+
+
+def _why_started(last: PlannedLeg | None, leg: PlannedLeg) -> str:
+    """Why an engine is started, as the log says it."""
+    start = f"starting the {leg.engine.kind} engine of {leg.system}"
+    if last is None:
+        return start
+    if (last.system, last.benchmark) != (leg.system, leg.benchmark):
+        return f"{start}: {leg.benchmark} on {leg.system} comes after {last.benchmark} on {last.system}"
+    changes = _changes(last.engine, leg.engine)
+    return f"restarting the {leg.engine.kind} engine of {leg.system} for {leg.scenario}: {changes}"
+
+
+def _changes(before: Engine, after: Engine) -> str:
+    old, new = (flat("engine", engine.model_dump(mode="json")) for engine in (before, after))
+    keys = [key for key in (*new, *(key for key in old if key not in new)) if old.get(key) != new.get(key)]
+    return ", ".join(f"{key} {new.get(key)} in place of {old.get(key)}" for key in keys)

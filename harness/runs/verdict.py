@@ -7,25 +7,25 @@ import datetime
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
-from harness.benchmarks.base import Answer, Benchmark, Dataset
-from harness.benchmarks.base import SubsetScore as BenchmarkSubset
+from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.loadgen import user_conf
-from harness.clients.loadgen.job import FAILED_MARKER, Outcome
+from harness.clients.loadgen.job import Outcome
 from harness.gate.findings import Finding, Severity
 from harness.gate.ledger_rules import COMPARISON, COUNT, MISREAD
 from harness.gate.metric import result_metric
 from harness.gate.run import check_run
-from harness.gate.run_facts import Coverage, Expectation, RunFacts
+from harness.gate.run_facts import ACCURACY as ACCURACY_LEG
+from harness.gate.run_facts import AUDITS, PERFORMANCE, Coverage, Expectation, RunFacts
 from harness.ledger import RunRecord, State
 from harness.ledger.hashes import hash_files
-from harness.ledger.record import AccuracyEcho, Comparison, Result, SubsetScore, Verdict, VerdictFinding
+from harness.ledger.record import Comparison, Result, Verdict, VerdictFinding
 from harness.ledger.samples import read_samples
 from harness.ledger.store import ACCURACY, ACCURACY_TXT, DETAIL, LOGS, SAMPLES, SUMMARY, USER_CONF, write_atomically
 from harness.logs import AccuracyLog, DetailLog, LogError, SummaryLog
+from harness.runs.audit_leg import judge_audit
 from harness.runs.compare import COUNTS, compare
 from harness.runs.plan import PlannedLeg
+from harness.runs.scoring import score_echo, score_log
 
 _RATIO = 0.05
 _SLACK_NS = 20e6
@@ -43,17 +43,21 @@ def conclude(
 ) -> RunRecord:
     """The finished record. ``rows`` is how many rows of the data set the leg asked.
 
-    Writes accuracy.txt for an accuracy leg. Raises LogError where LoadGen's logs cannot be read, RunBroke where the
-    accuracy log does not hold each row once.
+    Writes accuracy.txt for an accuracy leg, the verdict file for an audit. Raises LogError where LoadGen's logs cannot
+    be read, RunBroke where the accuracy log does not hold each row once.
     """
     logs = folder / LOGS
     detail, summary = DetailLog.read(logs / DETAIL), SummaryLog.read(logs / SUMMARY)
     comparisons = compare(read_samples(folder / SAMPLES), detail.values)
-    accuracy = coverage = None
-    if leg.leg == "accuracy":
-        log = AccuracyLog(logs / ACCURACY)
+    score = coverage = audited = None
+    log = AccuracyLog(logs / ACCURACY)
+    if leg.leg != PERFORMANCE:
         coverage = Coverage.of(log, rows)
-        accuracy = _score(folder, log, dataset, benchmark, rows)
+        score = score_log(leg, log, coverage, dataset.head(rows), benchmark)
+    if leg.leg == ACCURACY_LEG and score is not None:
+        write_atomically(folder / ACCURACY_TXT, benchmark.accuracy_text(score))
+    if leg.leg in AUDITS:
+        audited = judge_audit(leg, folder, log, score, dataset, benchmark)
     facts = RunFacts(
         leg=leg.leg,
         scenario=leg.scenario,
@@ -66,18 +70,25 @@ def conclude(
         coverage=coverage,
         label=f"{LOGS}/{DETAIL}",
     )
-    findings = [*check_run(facts), *_disagreements(comparisons), *_misread(folder, detail)]
+    findings = [
+        *(audited.findings if audited else ()),
+        *check_run(facts),
+        *_disagreements(comparisons),
+        *_misread(folder, detail),
+    ]
     marks = [*record.not_submittable, *(["failed samples"] if outcome.counts.failed else [])]
     return record.model_copy(
         update={
             "state": State.FINISHED,
-            "ended_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "ended_at": record.ended_at or datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "counts": outcome.counts,
             "failures": outcome.failures,
             "hashes": hash_files(folder),
             "verdict": _verdict(findings, detail),
             "result": _result(leg, detail),
-            "accuracy": accuracy,
+            "accuracy": None if score is None else score_echo(score),
+            "audit": audited.echo if audited else None,
+            "note": audited.note if audited else record.note,
             "comparisons": comparisons,
             "not_submittable": marks,
         }
@@ -87,7 +98,7 @@ def conclude(
 def _expectation(leg: PlannedLeg, rows: int) -> Expectation:
     """The round's demands; a short run is judged by what it was shortened to, and is marked for being short."""
     whole = Expectation.of_round(leg.pack, leg.benchmark, leg.scenario, leg.leg)
-    if not leg.test_run:
+    if not leg.test_run or leg.leg in AUDITS:  # no audit is ever short
         return whole
     return dataclasses.replace(
         whole,
@@ -112,7 +123,7 @@ def _verdict(findings: list[Finding], detail: DetailLog) -> Verdict:
 
 
 def _result(leg: PlannedLeg, detail: DetailLog) -> Result | None:
-    if leg.leg != "performance":
+    if leg.leg != PERFORMANCE:
         return None
     try:
         metric = result_metric(detail, leg.scenario_rules)
@@ -136,36 +147,3 @@ def _misread(folder: Path, detail: DetailLog) -> Iterator[Finding]:
     settings = user_conf.parse((folder / USER_CONF).read_text(encoding="utf-8"))
     for sentence in user_conf.misread(settings, detail.values):
         yield MISREAD.broken(USER_CONF, sentence)
-
-
-def _score(folder: Path, log: AccuracyLog, dataset: Dataset, benchmark: Benchmark, rows: int) -> AccuracyEcho:
-    """Scores the accuracy log, writes accuracy.txt, and keeps the counts."""
-    failed: set[int] = set()
-    score = benchmark.score(_answers(log, failed), dataset.head(rows), failed=failed, where=log.path)
-    write_atomically(folder / ACCURACY_TXT, benchmark.accuracy_text(score))
-    return AccuracyEcho(
-        key=score.key,
-        value=score.value,
-        subsets={subset.name: _echo(subset) for subset in score.subsets},
-        evaluator=score.evaluator,
-    )
-
-
-def _answers(log: AccuracyLog, failed: set[int]) -> Iterator[Answer]:
-    """The log's answers; rows that hold the marker of a failed sample are added to ``failed`` as they pass."""
-    for entry in log:
-        tokens = entry.tokens
-        if np.array_equal(tokens, FAILED_MARKER):
-            failed.add(entry.sample)
-        yield entry.sample, tokens
-
-
-def _echo(subset: BenchmarkSubset) -> SubsetScore:
-    return SubsetScore(
-        samples=subset.samples,
-        correct=subset.correct,
-        wrong=subset.wrong,
-        failed=subset.failed,
-        unscored=subset.unscored,
-        mean_output_tokens=subset.mean_output_tokens,
-    )

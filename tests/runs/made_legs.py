@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.clients.loadgen import audit_conf
 from harness.config import BenchmarkFile
 from harness.engines.base import Checkpoint, EngineInfo
 from harness.rules import load
 from harness.runs.plan import PlannedLeg
+from tests.harness_process import ROOT
 
 PACK = load("v6.1")
 
@@ -20,7 +22,9 @@ def leg(scenario: str = "Offline", name: str = "performance", *, short: bool = F
         **config,
     }
     file = BenchmarkFile.model_validate(content)
-    return PlannedLeg("BOX", "gpt-oss-120b", scenario, name, file, PACK, short)
+    audits = PACK.benchmark("gpt-oss-120b").audit_rules
+    audit = audit_conf.read(ROOT, name, "gpt-oss-120b", audits[name].config) if name in audits else None
+    return PlannedLeg("BOX", "gpt-oss-120b", scenario, name, file, PACK, short, audit)
 
 
 def engine_info(**changes: Any) -> EngineInfo:

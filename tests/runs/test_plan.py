@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -7,19 +9,24 @@ import pytest
 import yaml
 
 from harness.config import Project
-from harness.errors import ConfigError, UnknownName
+from harness.errors import ConfigError, MissingError, UnknownName
 from harness.runs.plan import Selection, plan
+from tests.harness_process import ROOT
 from tests.runs.made_legs import PACK
 
 SYSTEM = {"system_name": "a", "number_of_nodes": 1, "cooling": None, "host_networking_topology": None}
 SCENARIOS: dict[str, Any] = {"Server": {"target_qps": 4}, "Offline": {"target_qps": 10}}
 
+SCRIPTED: dict[str, Any] = {"kind": "scripted"}
 
-def add_system(project: Project, name: str, scenarios: dict[str, Any] = SCENARIOS) -> None:
+
+def add_system(
+    project: Project, name: str, scenarios: dict[str, Any] = SCENARIOS, engine: dict[str, Any] = SCRIPTED
+) -> None:
     folder = project.systems / name
     folder.mkdir(parents=True)
     (folder / "system.yaml").write_text(yaml.safe_dump(SYSTEM))
-    content = {"engine": {"kind": "scripted"}, "scenarios": scenarios}
+    content = {"engine": engine, "scenarios": scenarios}
     (folder / "gpt-oss-120b.yaml").write_text(yaml.safe_dump(content))
 
 
@@ -45,12 +52,12 @@ def test_offline_goes_first_and_performance_before_accuracy(project: Project) ->
 
 
 def test_the_order_asked_for_is_not_the_order_run(project: Project) -> None:
-    backwards = {"scenarios": ["Server", "Offline"], "modes": ["AccuracyOnly", "PerformanceOnly"]}
+    backwards = {"scenarios": ["Server", "Offline"], "legs": ["accuracy", "performance"]}
     assert names(project, **backwards) == names(project)
 
 
 def test_a_name_said_twice_is_run_once(project: Project) -> None:
-    assert names(project, scenarios=["Server", "Server"], modes=["AccuracyOnly"] * 2, systems=["BOX", "BOX"]) == [
+    assert names(project, scenarios=["Server", "Server"], legs=["accuracy"] * 2, systems=["BOX", "BOX"]) == [
         "BOX/gpt-oss-120b/Server/accuracy"
     ]
 
@@ -77,7 +84,8 @@ def test_of_several_systems_one_must_be_named(project: Project) -> None:
         ({"systems": ["BOXX"]}, "BOX"),
         ({"benchmarks": ["gpt-oss-20b"]}, "gpt-oss-120b"),
         ({"scenarios": ["offline"]}, "Offline"),
-        ({"modes": ["Performance"]}, "PerformanceOnly"),
+        ({"legs": ["performances"]}, "performance"),
+        ({"legs": ["TEST7"]}, "TEST07"),
     ],
 )
 def test_names_that_are_not_known(project: Project, selection: dict[str, Any], near: str) -> None:
@@ -126,3 +134,62 @@ def test_a_stray_audit_config_stops_everything(project: Project, tmp_path: Path,
         plan(project, Selection(), PACK)
     assert caught.value.where is not None
     assert caught.value.where.endswith("audit.config")
+
+
+# -- audits ------------------------------------------------------------------------------------------------------------
+
+ALL = ["performance", "accuracy", "TEST07", "TEST09"]
+
+
+@pytest.fixture
+def audited(project: Project) -> Project:
+    """The project with the audits' settings as the repository has them."""
+    shutil.copytree(ROOT / "compliance", project.root / "compliance")
+    return project
+
+
+def test_audits_come_after_the_legs_that_they_audit(audited: Project) -> None:
+    assert names(audited, legs=ALL[::-1]) == [
+        f"BOX/gpt-oss-120b/{scenario}/{leg}" for scenario in ("Offline", "Server") for leg in ALL
+    ]
+
+
+def test_audits_run_only_where_they_are_named(audited: Project) -> None:
+    assert {name.rpartition("/")[2] for name in names(audited)} == {"performance", "accuracy"}
+
+
+def test_an_audit_has_the_rounds_settings_and_both_hashes(audited: Project) -> None:
+    audits = {leg.leg: leg for leg in plan(audited, Selection(legs=["TEST07", "TEST09"]), PACK)}
+    for test, rules in PACK.benchmark("gpt-oss-120b").audit_rules.items():
+        leg = audits[test]
+        assert leg.audit is not None
+        assert leg.audit_rules == rules
+        assert leg.mode == "PerformanceOnly"
+        assert leg.audit.approved_sha256 == rules.config.sha256.value
+        assert leg.audit.content == (audited.root / leg.audit.name).read_bytes()
+    assert audits["TEST07"].table == "TEST07"
+    assert audits["TEST09"].table == "performance"
+
+
+def test_audits_without_their_settings(project: Project) -> None:
+    with pytest.raises(MissingError, match="settings of TEST07 cannot be read") as caught:
+        names(project, legs=["TEST07"])
+    assert "compliance/" in (caught.value.mend or "")
+
+
+def test_scenarios_that_share_an_engine_run_one_after_the_other(audited: Project) -> None:
+    own = {"kind": "scripted", "slots": 4}
+    add_system(
+        audited,
+        "CRATE",
+        {
+            "Interactive": {"target_qps": 2, "engine": own},
+            "Server": {"target_qps": 4},
+            "Offline": {"target_qps": 10},
+        },
+    )
+    legs = plan(audited, Selection(systems=["CRATE"], legs=ALL), PACK)
+    assert [leg.scenario for leg in legs] == ["Offline"] * 4 + ["Server"] * 4 + ["Interactive"] * 4
+    engines = [leg.engine for leg in legs]
+    assert sum(one != other for one, other in itertools.pairwise(engines)) == 1
+    assert engines[-1].slots == 4
