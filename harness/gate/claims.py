@@ -68,10 +68,10 @@ def _weights(index: TreeIndex, place: RowPlace, pack: RulePack) -> Iterator[Find
         return
     if says_widened(str(measurements.get("weight_transformations"))):
         return  # weights that came in fewer bits and ran in more: both are told
-    for where, text in _texts_of_weights(index, place, measurements, pack):
-        words = low_precision(text)
-        if words:
-            yield R.WEIGHTS.broken(path, f"weight_data_types {claimed}, and {where} says " + ", ".join(words))
+    told = {where: low_precision(text) for where, text in _texts_of_weights(index, place, measurements, pack)}
+    against = [f"{where} says {', '.join(words)}" for where, words in told.items() if words]
+    if against:
+        yield R.WEIGHTS.broken(path, f"weight_data_types {claimed}, and {'; '.join(against)}")
 
 
 def _texts_of_weights(

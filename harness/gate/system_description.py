@@ -14,8 +14,8 @@ from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.network import check_network
 from harness.rules import RulePack
 
-WHOLE_NUMBERS = ("number_of_nodes", "accelerators_per_node", "host_processors_per_node")
-"""The fields that the official programs turn into whole numbers."""
+COUNTS = ("host_processors_per_node",)
+"""Counts that the official programs take as they are; those that they turn into whole numbers are the pack's."""
 NOTES = ("hw_notes", "sw_notes")
 """The fields that they put together to one text."""
 
@@ -25,7 +25,7 @@ def check_system(
 ) -> Iterator[Finding]:
     """What is wrong with a system description that lies in the folder of ``division`` and ``submitter``."""
     yield from _fields(system, path, pack)
-    yield from _numbers(system, path)
+    yield from _numbers(system, path, pack)
     yield from _fixed_values(system, path, division, submitter, pack)
     yield from check_network(system, path, division, pack)
     yield from _unknown(system, path, pack)
@@ -67,10 +67,12 @@ def _fields(system: Mapping[str, Any], path: PurePosixPath, pack: RulePack) -> I
             yield R.SYSTEM_QUOTE.broken(path, f"{field} has a double quote")
 
 
-def _numbers(system: Mapping[str, Any], path: PurePosixPath) -> Iterator[Finding]:
-    for field in WHOLE_NUMBERS:
+def _numbers(system: Mapping[str, Any], path: PurePosixPath, pack: RulePack) -> Iterator[Finding]:
+    whole = pack.system_fields.whole_numbers
+    for field in (*whole.value, *COUNTS):
         if system.get(field) and not _is_whole(system[field]):
-            yield R.SYSTEM_NUMBER.broken(path, f"{field} is {system[field]!r}")
+            milder = None if field in whole.value else Severity.REVIEW
+            yield R.SYSTEM_NUMBER.broken(path, f"{field} is {system[field]!r}", severity=milder, source=whole.source)
 
 
 def _is_whole(value: object) -> bool:

@@ -153,6 +153,14 @@ def test_code_is_to_be_renamed(tree):
     assert found.mend.startswith("rename code to src")
 
 
+def test_a_count_that_the_checker_takes_as_it_is(tree):
+    home = tree("closed")
+    change_json(box(home), host_processors_per_node="2 sockets")
+    assert [f.severity for f in findings(home, "SYS-NUMBER")] == [Severity.REVIEW]
+    change_json(box(home), accelerators_per_node="8 GPUs")
+    assert {f.severity for f in findings(home, "SYS-NUMBER")} == {Severity.REVIEW, Severity.REJECT}
+
+
 def test_unknown_fields_are_named_and_known_ones_not(tree):
     home = tree("open")
     data = json.loads(box(home).read_text())
