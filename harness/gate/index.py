@@ -38,8 +38,8 @@ class Node:
 class TreeIndex:
     """A tree by relative path. Links are never followed: what hangs on one counts as absent.
 
-    ``unreadable`` are the folders that could not be listed, with the reason. What is read is hashed on the way, so that
-    :meth:`sha256` reads only what nobody has read.
+    ``unreadable`` are the folders that could not be listed, with the reason. Below the folders that
+    :meth:`hash_below` was told, what is read is hashed on the way: :meth:`sha256` then reads only what nobody has read.
     """
 
     def __init__(self, root: Path) -> None:
@@ -48,6 +48,7 @@ class TreeIndex:
         self._nodes: dict[PurePosixPath, Node] = {}
         self._children: dict[PurePosixPath, list[Node]] = {}
         self._digests: dict[PurePosixPath, str] = {}
+        self._hashed_below: set[PurePosixPath] = set()
         pending = [PurePosixPath()]
         while pending:
             folder = pending.pop()
@@ -116,15 +117,25 @@ class TreeIndex:
             content = (self.root / path).read_bytes()
         except OSError as error:
             raise Unreadable(f"cannot be read: {error.strerror}") from None
-        self._digests[path] = hashlib.sha256(content).hexdigest()
+        if self._is_hashed(path):
+            self._digests[path] = hashlib.sha256(content).hexdigest()
         return content
+
+    def hash_below(self, folder: PurePosixPath) -> None:
+        """All files below a folder will be asked for their hashes."""
+        self._hashed_below.add(folder)
+
+    def _is_hashed(self, path: PurePosixPath) -> bool:
+        return path not in self._digests and not self._hashed_below.isdisjoint(path.parents)
 
     @contextlib.contextmanager
     def opened(self, path: PurePosixPath) -> Iterator[FilePass]:
         """One pass over a file of any size, for a reader of logs. LogError where it cannot be opened or read."""
-        with FilePass(self.root / path) as file:
+        hashed = self._is_hashed(path)
+        with FilePass(self.root / path, hashed=hashed) as file:
             yield file
-            self._digests[path] = file.sha256()
+            if hashed:
+                self._digests[path] = file.sha256()
 
     def read_text(self, path: PurePosixPath) -> str:
         """A file's text; Unreadable where it is no UTF-8."""

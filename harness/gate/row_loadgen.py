@@ -19,7 +19,7 @@ from harness.gate.row_layout import ACCURACY_FOLDER, RUN, RowPlace
 from harness.gate.run import check_run, unreadable
 from harness.gate.run_facts import ACCURACY, PERFORMANCE, Coverage, Expectation, RunFacts
 from harness.logs import DetailLog, LogError, SummaryLog
-from harness.rules import BenchmarkRules, Ruled, RulePack
+from harness.rules import BenchmarkRules, Ruled, RulePack, ScenarioRules
 from harness.rules.values import Target
 
 DETAIL = "mlperf_log_detail.txt"
@@ -51,7 +51,7 @@ def check_loadgen_row(
     found += check_file_lists(index, place.folder, pack)
     if PERFORMANCE in logs:
         found += check_sut_name(index, place, place.folder / RUN / DETAIL, logs[PERFORMANCE].value("sut_name"), pack)
-    return _metric(logs.get(PERFORMANCE), place, rules), None if text is None else text.value, found
+    return _metric(logs.get(PERFORMANCE), place, pack), None if text is None else text.value, found
 
 
 def _accuracy_text(
@@ -120,10 +120,20 @@ def _versions(place: RowPlace, logs: dict[str, DetailLog]) -> Iterator[Finding]:
         yield R.VERSIONS.broken(place.folder, ", ".join(f"{leg}: {version}" for leg, version in versions.items()))
 
 
-def _metric(detail: DetailLog | None, place: RowPlace, rules: BenchmarkRules) -> ResultMetric | None:
-    if detail is None or place.scenario not in rules.scenarios:
+def _metric(detail: DetailLog | None, place: RowPlace, pack: RulePack) -> ResultMetric | None:
+    rules = _metric_rules(place, pack)
+    if detail is None or rules is None:
         return None
     try:
-        return result_metric(detail, rules.scenario(place.scenario))
+        return result_metric(detail, rules)
     except LogError:  # a finding of the run's checks
         return None
+
+
+def _metric_rules(place: RowPlace, pack: RulePack) -> ScenarioRules | None:
+    """Where the metric is; of a scenario that the benchmark has no rules for, where another has it that counts no
+    tokens: LoadGen logs it the same way. None where none has.
+    """
+    own = pack.benchmark(place.benchmark).scenarios.get(place.scenario)
+    others = (rules for rules in pack.benchmarks.values() if not rules.use_token_latencies.value)
+    return own or next((o.scenarios[place.scenario] for o in others if place.scenario in o.scenarios), None)

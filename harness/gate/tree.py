@@ -139,14 +139,16 @@ def _submitters(index: TreeIndex, pack: RulePack, submitter: str | None) -> list
 
 def _submitter(index: TreeIndex, folder: PurePosixPath, pack: RulePack) -> tuple[list[RowReport], list[Finding]]:
     found = list(check_submitter_folder(index, folder, pack))
+    manifest, manifest_findings = read_manifest(index, folder)
+    found += manifest_findings
+    if manifest is not None:
+        index.hash_below(folder)
     rows: list[RowReport] = []
     mapping = model_mapping(index, folder, pack, found)
     for system in index.folders(folder / "results"):
         some_rows, some_findings = _system(index, folder, system, mapping, pack)
         rows += some_rows
         found += some_findings
-    manifest, manifest_findings = read_manifest(index, folder)
-    found += manifest_findings
     if manifest is not None:
         found += check_manifest(index, folder, manifest, [row.place for row in rows], pack.round)
     found += check_marks(index, folder, manifest)

@@ -16,8 +16,13 @@ F1 = '{"f1": 0.7879394631035838}'
 F1_TEXT = f"Results\n\n{F1}\n\nhash={hashlib.sha256(F1.encode()).hexdigest()}\n"
 _WHOLE = {"*.Server.target_qps": "20000", "*.Server.min_duration": "1000", "*.Server.target_latency": "12000"}
 
+_TURNS = LEGS["SingleStream", "performance"]
+
 RUNS = {
-    **LEGS,
+    **LEGS,  # a slow machine issues too few queries in the time, so that their least number is set
+    ("SingleStream", "performance"): dataclasses.replace(
+        _TURNS, conf={**_TURNS.conf, "*.SingleStream.min_query_count": str(_TURNS.rows)}
+    ),
     ("Offline", "accuracy"): Leg("Offline", "AccuracyOnly", 48289, model=VLM),
     ("Server", "performance"): Leg("Server", "PerformanceOnly", 48289, _WHOLE, model=VLM),
     ("Server", "accuracy"): Leg("Server", "AccuracyOnly", 48289, _WHOLE, model=VLM),

@@ -169,6 +169,14 @@ def test_the_scenarios_that_a_system_must_have_are_those_of_its_type(tree, kind,
     assert ("TREE-SCENARIO-SET" in rules_of(report)) is refused
 
 
+def test_the_metric_of_a_scenario_without_rules_is_loadgen_s_own(tree, entry_trees):
+    home, other = tree("agentic", "open"), entry_trees("vlm", "open") / "open" / "Acme"
+    server = first_row(home, "agentic").with_name("Server")
+    shutil.copytree(row(other, "Server", ENTRIES["vlm"].benchmark), server)
+    metric = next(r.metric for r in check(home, "agentic").rows if r.place.folder.name == "Server")
+    assert (metric.key, metric.units) == ("result_completed_samples_per_sec", "Queries/s")
+
+
 def test_a_round_that_reads_no_power_files(tree):
     home = tree("gpt-oss in v6.0", "open")
     write(home / "systems" / "Box_power.yaml", "a: [")
