@@ -23,7 +23,10 @@ _NAME_THE_ENGINE = ("framework", "sw_notes")
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """What a manifest tells of the runs of one system: engine kinds, packages with versions, accelerators found."""
+    """What is told of the runs of one system: engine kinds, packages with versions, accelerators found.
+
+    The manifest tells all of it, an endpoints client's configuration at most the kind.
+    """
 
     kinds: frozenset[str]
     versions: frozenset[tuple[str, str]]
@@ -51,7 +54,8 @@ def check_claims(
         described = _object(index, path)
         if described is None:
             continue  # told where the description is checked
-        ran = _ran(manifest, system)
+        apis = (_api(index, place, pack) for place in places if place.system == system)
+        ran = _ran(manifest, system, frozenset(api for api in apis if engines_named(api)))
         if ran.kinds:
             yield from _engine(described, path, ran)
         elif manifest is not None:
@@ -82,24 +86,31 @@ def _texts_of_weights(
     readme = pack.layouts.loadgen.files["readme"].value
     with contextlib.suppress(Unreadable):  # told among the files of the row
         yield readme, index.read_text(place.folder / readme)
-    config, name = _endpoints_model(index, place, pack)
-    yield config, name
+    name, config = _client_config(index, place, pack)
+    yield name, _text(config, "model_params", "name")
 
 
-def _endpoints_model(index: TreeIndex, place: RowPlace, pack: RulePack) -> tuple[str, str]:
-    """The configuration of an endpoints row and the model it names; empty where there is none."""
+def _client_config(index: TreeIndex, place: RowPlace, pack: RulePack) -> tuple[str, object]:
+    """The configuration of an endpoints row by its file's name; None where there is none that can be read."""
     layout = pack.layouts.endpoints
     names = layout.files["config"].value if layout is not None else []
     for name in [names] if isinstance(names, str) else names:
         if index.has_content(place.folder / name):
-            try:
-                config = index.read_yaml(place.folder / name)
-            except Unreadable:
-                continue  # told where the layout is checked
-            parameters = config.get("model_params") if isinstance(config, dict) else None
-            model = parameters.get("name") if isinstance(parameters, dict) else None
-            return name, model if isinstance(model, str) else ""
-    return "", ""
+            with contextlib.suppress(Unreadable):  # told where the layout is checked
+                return name, index.read_yaml(place.folder / name)
+    return "", None
+
+
+def _api(index: TreeIndex, place: RowPlace, pack: RulePack) -> str:
+    """The interface by which the endpoints client spoke to the server: some are one engine's own."""
+    return _text(_client_config(index, place, pack)[1], "endpoint_config", "api_type")
+
+
+def _text(config: object, group: str, key: str) -> str:
+    """A text of a configuration, two keys deep; empty where there is none."""
+    inner = config.get(group) if isinstance(config, dict) else None
+    value = inner.get(key) if isinstance(inner, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def _engine(described: Mapping[str, Any], path: PurePosixPath, ran: _Ran) -> Iterator[Finding]:
@@ -127,13 +138,14 @@ def _accelerators(described: Mapping[str, Any], path: PurePosixPath, ran: _Ran) 
         yield R.ACCELERATORS.broken(path, f"{a_node} accelerators in each of {nodes} nodes, the runs found {count}")
 
 
-def _ran(manifest: Mapping[str, Any] | None, system: str) -> _Ran:
+def _ran(manifest: Mapping[str, Any] | None, system: str, apis: frozenset[str]) -> _Ran:
+    """``apis`` are interfaces that tell an engine."""
     legs = [leg for row in _objects(manifest, "rows") if row.get("system") == system for leg in _objects(row, "legs")]
     engines = [leg["engine"] for leg in legs if isinstance(leg.get("engine"), dict)]
     versions = [engine["versions"] for engine in engines if isinstance(engine.get("versions"), dict)]
     counts = [leg.get("accelerators") for leg in legs]
     return _Ran(
-        kinds=frozenset(kind for engine in engines if isinstance(kind := engine.get("kind"), str)),
+        kinds=apis | {kind for engine in engines if isinstance(kind := engine.get("kind"), str)},
         versions=frozenset((str(package), str(version)) for some in versions for package, version in some.items()),
         accelerators=frozenset(n for n in counts if isinstance(n, int) and not isinstance(n, bool)),
     )

@@ -70,6 +70,16 @@ BREACHES: list[tuple[str, str, Callable[[Path], object], str, str]] = [
         "CLAIM-ENGINE",
         "review",
     ),
+    (
+        "another engine's interface",
+        "open",
+        lambda h: (
+            change_json(box(h), framework="vLLM 0.11"),
+            write(server(h) / "config.yaml", "endpoint_config: {api_type: sglang}\n"),
+        ),
+        "CLAIM-ENGINE",
+        "review",
+    ),
     ("no engine named", "closed", lambda h: framework(h, TRTLLM, "CUDA 13.1"), "CLAIM-ENGINE", "review"),
     ("another version", "open", lambda h: framework(h, TORCH, "torch 2.12.1"), "CLAIM-ENGINE", "review"),
     (
@@ -113,6 +123,9 @@ def test_one_claim_breaks_a_rule(tree, division, change, rule, severity):
         lambda h: framework(h, TRTLLM, "TensorRT 10.14, CUDA 13.1"),
         lambda h: framework(h, TRTLLM, "TensorRT-LLM 1.3.0, PyTorch 2.9", other_software_stack="vLLM 0.11"),
         lambda h: framework(h, {"kind": "http", "versions": {}}, "an engine of our own"),
+        lambda h: write(server(h) / "config.yaml", "endpoint_config: {api_type: openai}\n"),
+        lambda h: write(server(h) / "config.yaml", "endpoint_config: [sglang]\nmodel_params: 3\n"),
+        lambda h: write(server(h) / "config.yaml", "endpoint_config: {"),
         lambda h: (ran(h, accelerators=8), change_json(box(h), accelerators_per_node="8", number_of_nodes=2)),
         lambda h: (ran(h, accelerators=16), change_json(box(h), accelerators_per_node="8", number_of_nodes=2)),
         lambda h: (ran(h, accelerators=4), change_json(box(h), accelerators_per_node="many")),
