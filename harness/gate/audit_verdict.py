@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from harness.gate import audit_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.accuracy_text import NOT_THE_REFERENCES
-from harness.gate.findings import Finding, Severity
+from harness.gate.findings import Finding, Rule, Severity
+from harness.rules import Ruled
 from harness.rules.audits import AuditRules
+from harness.rules.values import Range, Target
 
 FAIL = "TEST FAIL"
 MEAN = "Mean output tokens"
@@ -27,8 +30,8 @@ def values(text: str, label: str) -> list[str]:
 
 
 def numbers(text: str, label: str) -> list[float]:
-    """Those of :func:`values` that are decimal numbers."""
-    return [float(word) for word in values(text, label) if _NUMBER.fullmatch(word)]
+    """Those of :func:`values` that are finite decimal numbers."""
+    return [float(word) for word in values(text, label) if _NUMBER.fullmatch(word) and math.isfinite(float(word))]
 
 
 def check_verdict(text: str, path: PurePosixPath, audit: AuditRules) -> Iterator[Finding]:
@@ -39,34 +42,27 @@ def check_verdict(text: str, path: PurePosixPath, audit: AuditRules) -> Iterator
     elif FAIL in lines:
         yield R.VERDICT.broken(path, f"lines {audit.pass_text.value} and {FAIL}")
     if audit.score is not None:
-        yield from _score(text, path, audit)
+        yield from _score(text, path, audit.score)
     if audit.mean_output_tokens is not None:
-        yield from _length(text, path, audit)
+        yield from _length(text, path, audit.mean_output_tokens)
     yield from _counts(text, path, audit)
     yield from _origin(text, path, audit)
 
 
-def _score(text: str, path: PurePosixPath, audit: AuditRules) -> Iterator[Finding]:
-    ruled = audit.score
-    if ruled is None:
-        return
+def _score(text: str, path: PurePosixPath, ruled: Ruled[Target]) -> Iterator[Finding]:
     least, key = ruled.value.at_least, ruled.value.key
     scores = numbers(text, "Accuracy score")
     if not scores:
         yield R.SCORE.broken(path, "no line Accuracy score: <number>", severity=Severity.REVIEW)
-    if scores and not min(scores) >= least:
+    elif not min(scores) >= least:
         yield R.SCORE.broken(path, f"accuracy score {min(scores)}", f"at least {least}", source=ruled.source)
-    yield from _threshold(text, path, "Accuracy threshold", least, ruled.source)
-    yield from _passed(text, path, "Accuracy check pass", R.SCORE.id)
+    yield from _bound(R.SCORE, text, path, "Accuracy", least, ruled.source)
     evaluated = [float(word) for word in re.findall(rf"'{re.escape(key)}':\s([\d.]+)", text) if _NUMBER.fullmatch(word)]
     if scores and evaluated and not abs(evaluated[-1] - scores[-1]) <= _PRINTED_DIGITS:
         yield R.SCORE.broken(path, f"accuracy score {scores[-1]}", f"the evaluator's {key} {evaluated[-1]}")
 
 
-def _length(text: str, path: PurePosixPath, audit: AuditRules) -> Iterator[Finding]:
-    ruled = audit.mean_output_tokens
-    if ruled is None:
-        return
+def _length(text: str, path: PurePosixPath, ruled: Ruled[Range]) -> Iterator[Finding]:
     window, means = ruled.value, numbers(text, MEAN)
     if not means:
         yield R.LENGTH.broken(path, f"no line {MEAN}: <number>", severity=Severity.REVIEW)
@@ -74,23 +70,18 @@ def _length(text: str, path: PurePosixPath, audit: AuditRules) -> Iterator[Findi
         if not window.at_least <= mean <= window.at_most:
             expected = f"{window.at_least} to {window.at_most}"
             yield R.LENGTH.broken(path, f"mean output tokens {mean}", expected, source=ruled.source)
-    for label, bound in (("Min", window.at_least), ("Max", window.at_most)):
-        yield from _threshold(text, path, f"{label} threshold", bound, ruled.source)
-        yield from _passed(text, path, f"{label} check pass", R.LENGTH.id)
+    for end, bound in (("Min", window.at_least), ("Max", window.at_most)):
+        yield from _bound(R.LENGTH, text, path, end, bound, ruled.source)
 
 
-def _threshold(text: str, path: PurePosixPath, label: str, ruled: float, source: str) -> Iterator[Finding]:
-    rule = R.SCORE if label.startswith("Accuracy") else R.LENGTH
-    for said in values(text, label):
+def _bound(rule: Rule, text: str, path: PurePosixPath, subject: str, ruled: float, source: str) -> Iterator[Finding]:
+    """The threshold that the script was given, and whether it says that it was kept."""
+    for said in values(text, f"{subject} threshold"):
         if not (_NUMBER.fullmatch(said) and float(said) == ruled):
-            yield rule.broken(path, f"{label.lower()} {said}", f"{ruled}", source=source)
-
-
-def _passed(text: str, path: PurePosixPath, label: str, rule_id: str) -> Iterator[Finding]:
-    rule = R.SCORE if rule_id == R.SCORE.id else R.LENGTH
-    for said in values(text, label):
+            yield rule.broken(path, f"{subject.lower()} threshold {said}", f"{ruled}", source=source)
+    for said in values(text, f"{subject} check pass"):
         if said != "True":
-            yield rule.broken(path, f"{label}: {said}", "True")
+            yield rule.broken(path, f"{subject} check pass: {said}", "True")
 
 
 def _counts(text: str, path: PurePosixPath, audit: AuditRules) -> Iterator[Finding]:

@@ -103,6 +103,7 @@ OF_AN_AUDIT: list[tuple[str, Callable[[Path], object], str, str, str]] = [
     ("no UTF-8", lambda a: text(a).write_bytes(b"TEST PASS\xff"), "TEST09", "AUDIT-VERDICT", "reject"),
     ("low score", say("61.616", "60.697"), "TEST07", "AUDIT-SCORE", "reject"),
     ("no score", say("Accuracy score: 61.616", "Accuracy score: high"), "TEST07", "AUDIT-SCORE", "review"),
+    ("no finite score", say("score: 61.616", f"score: {'9' * 400}"), "TEST07", "AUDIT-SCORE", "review"),
     ("low threshold", say("threshold: 60.698", "threshold: 50"), "TEST07", "AUDIT-SCORE", "reject"),
     ("check not passed", say("check pass: True", "check pass: False"), "TEST07", "AUDIT-SCORE", "reject"),
     ("other evaluator", say("'exact_match': 61.616", "'exact_match': 60.1"), "TEST07", "AUDIT-SCORE", "reject"),
