@@ -38,7 +38,7 @@ def _score(facts: EndpointsFacts) -> Iterator[Finding]:
     keys = facts.rules.endpoints_score_keys
     if keys is None or not facts.place.strict:
         return
-    target = facts.rules.target(facts.place.scenario, "endpoints")
+    target = facts.target
     if not _reaches(first, keys.value, target.value.at_least):
         expected = f"at least {target.value.at_least}"
         yield R.TARGET.broken(path, f"score {shown(first.score)}", expected, source=target.source)
@@ -99,7 +99,7 @@ def gate_value(facts: EndpointsFacts) -> tuple[float | None, list[Finding]]:
         return None, [R.VALUE.broken(error.path, error.what, error.expected)]
     softened = None if facts.place.strict else Severity.NOTE
     found = [R.GATE.broken(facts.accuracy.path, doubt, severity=softened) for doubt in doubts]
-    target = facts.rules.target(facts.place.scenario, "endpoints")
+    target = facts.target
     if value is not None and not value >= target.value.at_least:
         found.append(_below(facts, value, target, softened))
     return value, found

@@ -56,12 +56,18 @@ def _of_another_name(facts: EndpointsFacts, name: str | None) -> Severity | None
     local = name.startswith(("/", "./", "~"))
     if _plain(facts.rules.model.value) in _plain(name):
         return Severity.NOTE if isinstance(facts.rules, TrajectoryRules) else Severity.REVIEW  # as its example does
+    if not facts.place.strict and isinstance(facts.rules, TrajectoryRules) and _plain(name) in _letters(facts.told):
+        return Severity.NOTE
     return Severity.REVIEW if local else milder(facts)
 
 
 def _plain(model: str) -> str:
     """The letters and digits of a model's name without its owner."""
-    return "".join(letter for letter in model.rpartition("/")[2].casefold() if letter.isalnum())
+    return _letters(model.rpartition("/")[2])
+
+
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
 def _stale(facts: EndpointsFacts) -> Iterator[Finding]:

@@ -14,6 +14,13 @@ from harness.logs.documents import NotParsable
 from harness.logs.endpoints import ISSUED
 from harness.rules import BenchmarkRules, RulePack, ScenarioRules
 from harness.rules.layouts import EndpointsLayout
+from harness.rules.values import Ruled, Target
+
+_OF_ITS_BENCHMARK = (
+    "min_query_count", "min_samples_issued", "ttft_p99_below_ms", "tpot_p99_below_ms", "latency_p99_at_most_ms",
+    "target_latency_at_most_ms", "accuracy_target", "logged_performance_rows",
+)  # fmt: skip
+"""What the rules of a scenario say of one benchmark alone."""
 
 _OFFICIAL_NAMES = {"issued": ISSUED}
 """Roles of the pack's keys whose value the official checker takes by a name of its own before the client's."""
@@ -29,6 +36,8 @@ class EndpointsFacts:
     config: Document
     summary: Document
     accuracy: Document
+    told: str = ""
+    """What the row's README.md and measurements.json say."""
 
     @property
     def rules(self) -> BenchmarkRules:
@@ -37,8 +46,24 @@ class EndpointsFacts:
 
     @property
     def scenario_rules(self) -> ScenarioRules:
-        """The round's rules of the scenario."""
-        return self.rules.scenario(self.place.scenario)
+        """The round's rules of the scenario; of one that the benchmark has not, and open may run, the metric alone.
+
+        The metric is then that of another benchmark without tokens; none where no benchmark has the scenario.
+        """
+        own = self.rules.scenarios.get(self.place.scenario)
+        if own is not None:
+            return own
+        others = [rules for rules in self.pack.benchmarks.values() if not rules.use_token_latencies.value]
+        alike = [rules.scenarios[self.place.scenario] for rules in others if self.place.scenario in rules.scenarios]
+        nothing: dict[str, object] = {**dict.fromkeys(_OF_ITS_BENCHMARK), "datasets": {}}
+        if alike:
+            return alike[0].model_copy(update=nothing)
+        return next(iter(self.rules.scenarios.values())).model_copy(update=nothing | {"endpoints_metric": None})
+
+    @property
+    def target(self) -> Ruled[Target]:
+        """The accuracy that a result must reach."""
+        return self.scenario_rules.accuracy_target or self.rules.accuracy_target
 
     @property
     def log(self) -> EndpointsLog:

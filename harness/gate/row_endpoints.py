@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from harness.gate.endpoints_facts import EndpointsFacts, at, read_configuration,
 from harness.gate.endpoints_metric import NoMetric, endpoints_metric
 from harness.gate.endpoints_run import RUN_CHECKS, Check, guarded
 from harness.gate.findings import Finding, Severity, Verdict, ordered, verdict
-from harness.gate.index import TreeIndex
+from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.metric import ResultMetric
 from harness.gate.row_layout import RowPlace
 from harness.logs import Document, EndpointsAudit, LogError
@@ -95,7 +96,15 @@ def _facts(
         said = f"{' and '.join(path.name for path in there)}, of which {config.path.name} counts"
         found.append(R.CONTRADICTION.broken(config.path, said, "one configuration", severity=Severity.REVIEW))
     summary, accuracy = (_report(index, paths(role)[0], found) for role in ("performance_summary", "accuracy_results"))
-    return EndpointsFacts(place, pack, layout, config, summary, accuracy)
+    return EndpointsFacts(place, pack, layout, config, summary, accuracy, _told(index, place, layout))
+
+
+def _told(index: TreeIndex, place: RowPlace, layout: EndpointsLayout) -> str:
+    texts = []
+    for role in ("readme", "measurements"):
+        with contextlib.suppress(Unreadable):  # told where the files of a row are
+            texts.append(index.read_text(place.folder / _names(layout, role)[0]))
+    return "\n".join(texts)
 
 
 def _report(index: TreeIndex, path: PurePosixPath, found: list[Finding]) -> Document:

@@ -468,6 +468,26 @@ def test_kimi_s_rules_are_told_with_their_date(endpoints):
     assert "since 2026-08-20 they are for Kimi K3" in stale.found
 
 
+def test_a_model_of_open_is_to_be_named(endpoints):
+    home = endpoints(AGENT, "open")
+    config("SingleStream", NAME, "moonshotai/Kimi-K2.6")(home)
+    assert ("EP-CONFIG-MODEL", "review") in said(check(home))
+    write(endpoints_row(home, AGENT, "SingleStream") / "README.md", "Served: Kimi K2.6, reasoning off.\n")
+    assert ("EP-CONFIG-MODEL", "note") in said(check(home))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "like", "key"),
+    [("SingleStream", "Server", "latency.avg"), ("MultiStream", "Server", None)],
+)
+def test_a_scenario_that_the_benchmark_has_not(endpoints, scenario, like, key):
+    home = endpoints(GPT, "open")
+    endpoints_row(home, GPT, like).rename(endpoints_row(home, GPT, scenario))
+    (row,) = (row for row in check(home).rows if row.place.scenario == scenario)
+    rejects = {f.rule for f in row.findings if f.severity is Severity.REJECT}
+    assert (row.metric and row.metric.key, rejects) == (key, set() if key else {"EP-METRIC"})
+
+
 @pytest.mark.parametrize(
     "hostile",
     [
