@@ -48,7 +48,7 @@ class TreeIndex:
         self._nodes: dict[PurePosixPath, Node] = {}
         self._children: dict[PurePosixPath, list[Node]] = {}
         self._digests: dict[PurePosixPath, str] = {}
-        self._hashed_below: set[PurePosixPath] = set()
+        self._hashed_below: set[tuple[str, ...]] = set()
         pending = [PurePosixPath()]
         while pending:
             folder = pending.pop()
@@ -123,10 +123,13 @@ class TreeIndex:
 
     def hash_below(self, folder: PurePosixPath) -> None:
         """All files below a folder will be asked for their hashes."""
-        self._hashed_below.add(folder)
+        self._hashed_below.add(folder.parts)
 
     def _is_hashed(self, path: PurePosixPath) -> bool:
-        return path not in self._digests and not self._hashed_below.isdisjoint(path.parents)
+        if not self._hashed_below or path in self._digests:
+            return False
+        parts = path.parts
+        return any(parts[: len(folder)] == folder for folder in self._hashed_below)
 
     @contextlib.contextmanager
     def opened(self, path: PurePosixPath) -> Iterator[FilePass]:

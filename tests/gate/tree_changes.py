@@ -71,10 +71,10 @@ def append(path: Path, line: bytes) -> None:
 
 
 def every_breach() -> list[Breach]:
-    """The breaches of a tree that any module of the gate's tests declares."""
+    """The breaches of a tree that any module of the gate's tests declares, but for what the gate leaves unchecked."""
     found: list[Breach] = []
     for module in pkgutil.iter_modules(gate_tests.__path__):
         if module.name.startswith("test_"):
             declared = getattr(importlib.import_module(f"{gate_tests.__name__}.{module.name}"), "BREACHES", [])
-            found += [breach for breach in declared if len(breach) == 5 and callable(breach[2])]
+            found += [b for b in declared if len(b) == 5 and callable(b[2]) and b[3] != "TREE-UNRULED"]
     return found
