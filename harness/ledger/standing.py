@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.ledger.record import RunRecord, State
@@ -82,3 +82,13 @@ def _unfinished(run: StoredRun, attempts: int, alive: bool) -> Standing:
     if state is State.RUNNING and not alive:
         return Standing(Word.INTERRUPTED, run, attempts, "the harness was killed")
     return Standing(_UNFINISHED[state], run, attempts, note)
+
+
+@dataclass(frozen=True, slots=True)
+class RowStanding:
+    """Where the legs of one row stand, by leg in the order they run."""
+
+    system: str
+    benchmark: str
+    scenario: str
+    legs: Mapping[str, Standing]

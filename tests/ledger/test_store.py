@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -98,6 +100,19 @@ def test_a_record_of_a_run_that_ended_is_never_written_again(store: ResultsStore
     assert read_record(folder / RECORD) == ended
 
 
+def test_a_run_that_was_measured_may_be_judged_but_not_run_again(store: ResultsStore) -> None:
+    run_id, folder = store.new_attempt(*LEG)
+    write_record(folder, record(run_id))
+    measured = record(run_id, state=State.MEASURED)
+    write_record(folder, measured)
+    with pytest.raises(LedgerError, match="never written again"):
+        write_record(folder, record(run_id))
+    write_record(folder, measured)
+    write_record(folder, finished(run_id))
+    with pytest.raises(LedgerError, match="never written again"):
+        write_record(folder, measured)
+
+
 def test_a_record_that_could_not_be_read_is_not_written(store: ResultsStore) -> None:
     run_id, folder = store.new_attempt(*LEG)
     with pytest.raises(ValueError, match="verdict"):
@@ -178,6 +193,26 @@ def test_a_lock_is_let_go_after_an_error_and_names_nobody(store: ResultsStore) -
         pass
 
 
+def test_looking_whether_a_folder_is_in_use_makes_and_holds_nothing(store: ResultsStore) -> None:
+    assert not store.in_use()
+    assert not store.root.exists()
+    with store.lock():
+        assert store.in_use()
+    assert not store.in_use()
+    with store.lock():
+        pass
+
+
+def test_whoever_only_looks_does_not_keep_a_harness_from_starting(store: ResultsStore) -> None:
+    with store.lock():
+        pass
+    with (store.root / ".lock").open() as looker:
+        fcntl.flock(looker, fcntl.LOCK_SH)
+        threading.Timer(0.05, fcntl.flock, (looker, fcntl.LOCK_UN)).start()
+        with store.lock():
+            assert store.in_use()
+
+
 def test_a_lock_holds_where_the_disk_has_no_room_for_a_name(
     store: ResultsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +259,34 @@ def test_a_full_disk_keeps_the_old_file(tmp_path: Path) -> None:
     assert "free space" in done.stdout
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+FULL_LEDGER = """
+import resource, signal, sys
+from pathlib import Path
+from harness.errors import MissingError
+from harness.ledger import State, read_record, write_record
+folder = Path(sys.argv[1])
+before = read_record(folder / "run.json")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+try:
+    write_record(folder, before.model_copy(update={"state": State.MEASURED}))
+except MissingError as error:
+    print(error)
+    sys.exit(error.exit_code)
+"""
+
+
+def test_a_full_disk_keeps_the_record_of_a_run(store: ResultsStore) -> None:
+    run_id, folder = store.new_attempt(*LEG)
+    write_record(folder, record(run_id))
+    command = [sys.executable, "-c", FULL_LEDGER, folder]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 3, done.stderr
+    assert "free space" in done.stdout
+    assert read_record(folder / RECORD) == record(run_id)
+    assert [path.name for path in folder.iterdir()] == [RECORD]
 
 
 def test_a_file_is_replaced_whole_and_readable(tmp_path: Path) -> None:

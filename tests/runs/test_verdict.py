@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +22,11 @@ from harness.logs.errors import LogError
 from harness.runs.verdict import conclude
 from tests.gate import full_length
 from tests.ledger.made_records import record
+from tests.logs.loadgen_runs import edit
 from tests.runs.made_legs import PACK, leg
 
 CONF = "*.Offline.target_qps = 10\n*.Offline.min_query_count = 6396\n"
+QPS = {"accuracy": "10", "TEST07": "8000", "TEST09": "8000"}
 ERROR_LINE = (
     ':::MLLOG {"key": "error_runtime", "value": "made up", "time_ms": 1.0, "namespace": "mlperf::logging", '
     '"event_type": "POINT_IN_TIME", "metadata": {"is_error": true, "is_warning": false, "file": "a", "line_no": 1}}\n'
@@ -36,6 +39,7 @@ class Grader:
 
     failed: set[int] = field(default_factory=set)
     rows: int = 0
+    value: float | None = None
 
     def score(self, answers: Iterable[Answer], dataset: Dataset, *, failed: set[int], where: object = None) -> Score:
         answered = [row for row, _ in answers]
@@ -49,7 +53,9 @@ class Grader:
             unscored=0,
             output_tokens=4 * len(answered),
         )
-        return Score(key="exact_match", value=None, subsets=(subset,), evaluator="a grader of tests", stand_in=True)
+        return Score(
+            key="exact_match", value=self.value, subsets=(subset,), evaluator="a grader of tests", stand_in=True
+        )
 
     def accuracy_text(self, score: Score) -> str:
         return f"{score.evaluator}\n"
@@ -71,6 +77,7 @@ class Attempt:
     def conclude(self, rows: int, **counts: int) -> RunRecord:
         issued = counts.pop("issued", rows)
         failed = counts.pop("failed", 0)
+        short = bool(counts.pop("short", 0))
         outcome = Outcome(
             counts=Counts(issued=issued, answered=issued - failed, failed=failed, outstanding=0, output_tokens=4),
             failures=[FailedSample(index=0, kind="fault", message="it failed")] * failed,
@@ -80,7 +87,9 @@ class Attempt:
             loaded_rows=rows,
         )
         benchmark: Any = self.grader
-        return conclude(leg("Offline", self.name), self.folder, self.record, outcome, rows, dataset(rows), benchmark)
+        return conclude(
+            leg("Offline", self.name, short=short), self.folder, self.record, outcome, rows, dataset(rows), benchmark
+        )
 
     def performance(self, **counts: int) -> RunRecord:
         return self.conclude(6396, issued=counts.pop("issued", self.issued), **counts)
@@ -112,7 +121,7 @@ def attempt(tmp_path: Path, loadgen_runs: dict[tuple[str, str], Path]) -> Make:
     def make(name: str) -> Attempt:
         run_id, folder = ResultsStore(tmp_path).new_attempt("BOX", "gpt-oss-120b", "Offline", name)
         full_length.copy(loadgen_runs["Offline", name], folder / "logs", "Offline", name)
-        (folder / "user.conf").write_text(CONF if name == "performance" else CONF.splitlines()[0])
+        (folder / "user.conf").write_text(CONF if name == "performance" else "*.Offline.target_qps = " + QPS[name])
         write_some_samples(folder / "samples.arrow")
         running = record(run_id)
         write_record(folder, running)
@@ -215,3 +224,92 @@ def test_a_marker_in_the_accuracy_log_is_a_failed_sample(attempt: Make) -> None:
     assert ended.accuracy is not None
     assert ended.accuracy.subsets["aime25"].failed == 1
     assert "RUN-FAILED" in rejects(ended)
+
+
+# -- audits ------------------------------------------------------------------------------------------------------------
+
+
+def lengthen(made: Attempt, totals: int, rows: int) -> None:
+    """Writes the accuracy log anew: answers whose lengths sum to ``totals``."""
+    log = made.folder / "logs" / full_length.ACCURACY_LOG
+    least, more = divmod(totals, rows)
+    entries = [
+        {
+            "seq_id": row,
+            "qsl_idx": row,
+            "data": "01000000" * (least + (row < more)),
+            "token_count": least + (row < more),
+        }
+        for row in range(rows)
+    ]
+    log.write_text("[\n" + ",\n".join(map(json.dumps, entries)) + "\n]\n")
+
+
+@pytest.mark.parametrize(("total", "passed"), [(7_357_831, True), (7_357_830, False), (32 * 6396, False)])
+def test_an_audit_of_lengths(attempt: Make, total: int, passed: bool) -> None:
+    made = attempt("TEST09")
+    lengthen(made, total, 6396)
+    ended = made.conclude(6396)
+    assert ended.audit is not None
+    assert ended.audit.passed is passed
+    assert ended.audit.value == total / 6396
+    assert ended.audit.verifier == "mlperf-inference-harness"
+    assert (ended.verdict is not None and ended.verdict.valid) is passed
+    assert (rejects(ended) == set()) is passed
+    text = (made.folder / "verify_output_len.txt").read_text()
+    assert ("TEST PASS" in text) is passed
+    assert "verify_output_len.txt" in ended.hashes
+    assert made.grader.rows == 0  # nothing is scored
+    assert ended.accuracy is None
+
+
+@pytest.mark.parametrize(("value", "passed"), [(60.70707, True), (60.60606, False)])
+def test_an_audit_of_accuracy(attempt: Make, value: float, passed: bool) -> None:
+    made = attempt("TEST07")
+    made.grader.value = value
+    ended = made.conclude(990)
+    assert ended.audit is not None
+    assert (ended.audit.passed, ended.audit.value, ended.audit.at_least) == (passed, value, 60.698)
+    assert rejects(ended) == (set() if passed else {"AUDIT-SCORE", "AUDIT-VERDICT"})
+    assert ("TEST PASS" in (made.folder / "verify_accuracy.txt").read_text()) is passed
+    assert ended.accuracy is not None
+    assert ended.accuracy.value == value
+    assert not (made.folder / "accuracy.txt").exists()
+
+
+def test_an_audit_that_did_not_ask_each_row_once_is_not_scored(attempt: Make) -> None:
+    """Rows drawn with replacement: some are there twice, and others never."""
+    made = attempt("TEST07")
+    made.grader.value = 99.0
+    log = made.folder / "logs" / full_length.ACCURACY_LOG
+    log.write_text(log.read_text().replace('"qsl_idx" : 7,', '"qsl_idx" : 8,'))
+    ended = made.conclude(990)
+    assert ended.audit is not None
+    assert ended.audit.value is None
+    assert not ended.audit.passed
+    assert "AUDIT-COVERAGE" in rejects(ended)
+    assert made.grader.rows == 0
+    assert "TEST PASS" not in (made.folder / "verify_accuracy.txt").read_text()
+
+
+def test_an_audit_log_that_was_cut(attempt: Make) -> None:
+    made = attempt("TEST09")
+    log = made.folder / "logs" / full_length.ACCURACY_LOG
+    log.write_text(log.read_text()[:-400])
+    with pytest.raises(LogError):
+        made.conclude(6396)
+
+
+def test_an_audit_whose_settings_were_not_obeyed(attempt: Make) -> None:
+    made = attempt("TEST07")
+    made.grader.value = 99.0
+    edit(made.detail, effective_performance_issue_unique=False)
+    assert "AUDIT-CONFIG" in rejects(made.conclude(990))
+
+
+def test_a_short_run_does_not_shorten_its_audits(attempt: Make) -> None:
+    made = attempt("TEST07")
+    made.grader.value = 99.0
+    assert rejects(made.conclude(990, short=1)) == set()
+    made.folder.joinpath("verify_accuracy.txt").unlink()
+    assert "AUDIT-COVERAGE" in rejects(made.conclude(64, short=1))
