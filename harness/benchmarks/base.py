@@ -156,6 +156,7 @@ class Score:
 
     There is a value only where every row was asked, answered and graded: no number stands for a part of the whole.
     ``stand_in`` and ``whole`` are those of the data set it was scored against, ``evaluator`` says who scored.
+    ``notes`` are sentences for whoever reads it: why rows are unscored.
     """
 
     key: str
@@ -164,6 +165,7 @@ class Score:
     evaluator: str
     stand_in: bool
     whole: bool = True
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.value is not None and not self.complete:
@@ -290,6 +292,15 @@ class Benchmark(Protocol):
         Whether a row is in ``failed`` is asked once its answer was drawn. ``where`` names the log in errors. Raises
         RunBroke for rows that are missing, doubled or not of the data set.
         """
+
+    def ready_to_score(self, dataset: Dataset) -> tuple[str, ...]:
+        """Looks, before a leg is run, whether its answers could be scored; lines for people.
+
+        Raises DatasetError and MissingError for what would leave them unscored and can be mended before.
+        """
+
+    def deviations(self, which: Which) -> tuple[str, ...]:
+        """In what the scoring of a table departs, by options of this command, from what it should be."""
 
     def accuracy_text(self, score: Score) -> str:
         """What accuracy.txt says of a score, each line ended."""

@@ -119,10 +119,18 @@ class BenchmarkRules(Strict):
         return self.accuracy_target
 
 
+class CodeTests(Strict):
+    """How the reference tests programs: LiveCodeBench's release, and the wall time of one test in seconds."""
+
+    release: str
+    test_timeout_s: float
+
+
 class TokenRules(BenchmarkRules):
     """A benchmark of token ids in and out."""
 
     kind: Literal["tokens"]
+    code_tests: Ruled[CodeTests] | None = None
     revision: Ruled[str]
     vocab_size: Ruled[int]
     stop_token_ids: Ruled[list[int]]

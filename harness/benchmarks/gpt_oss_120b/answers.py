@@ -20,6 +20,10 @@ _AIME_NUMBERS = range(1000)
 _MAX_DIGITS = 4300
 """Longer numbers Python refuses to convert; they are out of range in any case."""
 
+_PYTHON_BLOCK = re.compile(r"```python(.*?)```", re.DOTALL)
+_BLOCK = re.compile(r"```(.*?)```", re.DOTALL)
+_LANGUAGE = re.compile(r"^(?:python|py)\s*\n", re.IGNORECASE)
+
 _LEADING_LETTER = re.compile(r"[^A-Z]*([A-D])(?![A-Z])", re.IGNORECASE)
 _STATED_LETTER = re.compile(r"\bANSWER\s*(?:[:.]\s*)?([A-D])\b", re.IGNORECASE)
 _LAST_LETTER = re.compile(r"\b(?:FINAL\s*)?ANSWER\b\s*(?:[:=]\s*)?(?:\(\s*)?([A-D])(?![A-Z])", re.IGNORECASE)
@@ -54,6 +58,22 @@ def choice_letter(text: str) -> str | None:
         return found[1].upper()
     letters: list[str] = _LAST_LETTER.findall(_unescaped(text.strip()))
     return letters[-1].upper() if letters else None
+
+
+def program(text: str) -> str | None:
+    """The last Python block of the final part, else its last block of any kind; else the same of the whole text."""
+    text = text.strip()
+    final = final_part(text)
+    found = _last_block(final)
+    return _last_block(text) if found is None and final != text else found
+
+
+def _last_block(text: str) -> str | None:
+    python: list[str] = _PYTHON_BLOCK.findall(text)
+    if python:
+        return python[-1].strip()
+    blocks: list[str] = _BLOCK.findall(text)
+    return _LANGUAGE.sub("", blocks[-1].strip()) if blocks else None
 
 
 def _unwrapped(text: str) -> str:

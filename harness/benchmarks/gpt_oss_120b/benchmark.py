@@ -13,6 +13,8 @@ from harness.benchmarks.gpt_oss_120b import scripted, standin, vocab, warmup
 from harness.benchmarks.gpt_oss_120b.canary import HarmonyRoundTrip
 from harness.benchmarks.gpt_oss_120b.dataset import Wanted, read
 from harness.benchmarks.gpt_oss_120b.files import NAME
+from harness.benchmarks.gpt_oss_120b.grading import judge_for, ready
+from harness.benchmarks.gpt_oss_120b.judge.settings import current
 from harness.engines.base import PromptTable, Sampling
 from harness.rules import RulePack, TokenRules
 
@@ -70,10 +72,22 @@ class GptOss120b:
         failed: AbstractSet[int] = frozenset(),
         where: object = None,
     ) -> Score:
-        """AIME and GPQA graded as the reference grades them; LiveCodeBench stays unscored."""
+        """AIME and GPQA graded as the reference grades them; LiveCodeBench's programs run by the judge.
+
+        They are unscored where their tests are not there. MissingError where the judge's self test fails.
+        """
         repeats = {name: subset.repeats for name, subset in self.rules.accuracy_subsets.value.items()}
         key = self.rules.accuracy_target.value.key
-        return scoring.score(answers, dataset, key=key, repeats=repeats, failed=failed, where=where)
+        judge = judge_for(dataset, self.rules)
+        return scoring.score(answers, dataset, key=key, repeats=repeats, failed=failed, where=where, judge=judge)
+
+    def ready_to_score(self, dataset: Dataset) -> tuple[str, ...]:
+        """Whether programs could be judged: see :func:`harness.benchmarks.gpt_oss_120b.grading.ready`."""
+        return ready(dataset, self.rules)
+
+    def deviations(self, which: Which) -> tuple[str, ...]:
+        """In what this command's options make the scoring of a table depart from what it should be."""
+        return current().deviations if which == "accuracy" else ()
 
     def accuracy_text(self, score: Score) -> str:
         """Who scored, the table of subsets, what is failed and unscored, and the metric where there is one."""

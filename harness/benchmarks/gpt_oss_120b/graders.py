@@ -36,7 +36,7 @@ def grade_gpqa(text: str, truth: str) -> bool:
     return choice_letter(text) == truth.upper()
 
 
-# By a part of the subset's name, as the reference chooses. LiveCodeBench is not here: grading it means running code.
+# By a part of the subset's name, as the reference chooses. LiveCodeBench is not here: the judge runs its answers.
 _GRADERS: dict[str, Grader] = {"gpqa": grade_gpqa, "aime": grade_aime}
 
 
@@ -44,6 +44,11 @@ def grader(subset: str) -> Grader | None:
     """Who grades a subset; None where nobody does."""
     name = subset.lower()
     return next((found for kind, found in _GRADERS.items() if kind in name), None)
+
+
+def is_code(subset: str) -> bool:
+    """Whether the answers of a subset are programs, which only the judge can grade."""
+    return "livecodebench" in subset.lower()
 
 
 def grade(subset: str, text: str, truth: str | None) -> Verdict:

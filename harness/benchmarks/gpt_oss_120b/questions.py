@@ -45,17 +45,6 @@ def choice_question(seed: int, i: int) -> Question:
     )
 
 
-def code_question(seed: int, i: int) -> Question:
-    """As LiveCodeBench asks: a program from standard input to standard output; the truth is the question's id."""
-    rng = _rng(seed, "code", i)
-    task = rng.choice(_TASKS).format(k=rng.randrange(2, 60), m=rng.randrange(2, 900))
-    return Question(
-        f"Task {i + 1}. {task}\nRead from standard input and write to standard output. "
-        "Answer with one Python program in a fenced code block.",
-        f"standin_{i + 1}",
-    )
-
-
 def article_question(seed: int, i: int) -> Question:
     """As the performance table asks: a short article to sum up; the truth is its finding."""
     rng = _rng(seed, "article", i)
@@ -139,15 +128,6 @@ def _half_life(rng: random.Random) -> tuple[str, int, str]:
 
 
 _CHOICES: tuple[Callable[[random.Random], tuple[str, int, str]], ...] = (_force, _series, _wave, _dilution, _half_life)
-
-_TASKS = (
-    "Given an integer n, print the sum of all multiples of {k} not above n, modulo {m}.",
-    "Given a line of words, print those longer than {k} letters in reverse order, one a line.",
-    "Given n and then n integers, print how many pairs have a sum divisible by {k}, modulo {m}.",
-    "Given two integers a and b, print how many integers from a to b have the digit sum {k}.",
-    "Given a string of digits, print the largest sum of {k} neighbouring digits, or -1 if there are fewer, plus {m}.",
-    "Given n and then n integers, print the longest run in which neighbours differ by at most {k}.",
-)
 
 _TOPICS = ("sleep", "walking speed", "blood pressure", "reading time", "grip strength", "reaction time", "heart rate")
 _GROUPS = ("gardeners", "night nurses", "choir singers", "postal workers", "school cooks", "ferry crews", "librarians")

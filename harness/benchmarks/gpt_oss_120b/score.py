@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 
 from harness.benchmarks.base import Answer, Dataset, Score, SubsetScore
 from harness.benchmarks.gpt_oss_120b import vocab
-from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader
+from harness.benchmarks.gpt_oss_120b.answers import program
+from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader, is_code
+from harness.benchmarks.gpt_oss_120b.judge import Ending, Judge, Submission
 from harness.engines.base import Int32Array
 from harness.errors import RunBroke
 
 EVALUATOR = "mlperf-inference-harness"
 NAMED = 5
 """Rows that an error names before it only counts."""
+NO_JUDGE = "there is no judge"
 
 
 def score(
@@ -26,20 +29,32 @@ def score(
     repeats: Mapping[str, int],
     failed: AbstractSet[int] = frozenset(),
     where: object = None,
+    judge: Judge | str = NO_JUDGE,
 ) -> Score:
     """Grades every row of a data set exactly once; ``failed`` rows are failed whatever was logged for them.
 
     ``key`` is the metric's name; ``repeats`` says how often the questions of a subset are asked (once where it does
-    not say). Raises RunBroke where the answers miss rows, have one twice, or have one that the data set has not.
+    not say). ``judge`` tries programs once all answers are read; text says why there is none, and leaves them
+    unscored. Raises RunBroke where the answers miss rows, have one twice, or have one that the data set has not.
     """
     tallies = {name: _Tally() for name in sorted(set(dataset.subsets))}
+    programs = _Programs(None if isinstance(judge, str) else judge)
     for row, ids in _each_row_once(answers, dataset.rows, where):
-        name = dataset.subsets[row]
-        verdict = Verdict.FAILED if row in failed else _verdict(name, ids, dataset.ground_truth[row])
-        tallies[name].add(verdict, len(ids))
+        name, truth = dataset.subsets[row], dataset.ground_truth[row]
+        if row in failed:
+            verdict: Verdict | Submission = Verdict.FAILED
+        else:
+            verdict = programs.verdict(ids, truth) if is_code(name) else _verdict(name, ids, truth)
+        if isinstance(verdict, Submission):
+            programs.keep(verdict, tallies[name], len(ids))
+        else:
+            tallies[name].add(verdict, len(ids))
+    notes = programs.finish()
+    if isinstance(judge, str) and any(map(is_code, tallies)):
+        notes = (f"LiveCodeBench is unscored: {judge}",)
     subsets = tuple(tally.result(name, repeats.get(name, 1)) for name, tally in tallies.items())
     value = _value(subsets) if dataset.whole else None
-    return Score(key, value, subsets, EVALUATOR, dataset.stand_in, dataset.whole)
+    return Score(key, value, subsets, EVALUATOR, dataset.stand_in, dataset.whole, notes)
 
 
 def accuracy_text(score: Score) -> str:
@@ -49,7 +64,7 @@ def accuracy_text(score: Score) -> str:
     value; nothing else in the text has that form.
     """
     lines = [f"Scored by {score.evaluator}, not by the reference's evaluator.", *_warnings(score), *_table(score)]
-    lines += [f"failed: {score.failed}", f"unscored: {score.unscored}"]
+    lines += [*score.notes, f"failed: {score.failed}", f"unscored: {score.unscored}"]
     if score.value is not None:
         lines.append(f"'{score.key}': {score.value:.3f}")
     return "".join(f"{line}\n" for line in lines)
@@ -75,6 +90,45 @@ class _Tally:
             unscored=self.counts[Verdict.UNSCORED],
             output_tokens=self.output_tokens,
         )
+
+
+@dataclass(slots=True)
+class _Programs:
+    """Programs that wait for the judge, each with the tallies it counts in and its answer's tokens."""
+
+    judge: Judge | None
+    waiting: dict[Submission, list[tuple[_Tally, int]]] = field(default_factory=dict)
+
+    def verdict(self, ids: Int32Array, truth: str | None) -> Verdict | Submission:
+        """What is known of an answer before it is run: that there is none, or no program in it."""
+        if not len(ids) or not _is_text(ids):
+            return Verdict.FAILED
+        if self.judge is None or truth is None:
+            return Verdict.UNSCORED  # Decoding is most of the work, and nobody would read it.
+        text = vocab.decode(ids)
+        if isinstance(text, vocab.BadIds):
+            return Verdict.FAILED
+        code = program(text)
+        return Submission(truth, code) if code else Verdict.WRONG
+
+    def keep(self, submission: Submission, tally: _Tally, tokens: int) -> None:
+        """Takes a program for later."""
+        self.waiting.setdefault(submission, []).append((tally, tokens))
+
+    def finish(self) -> tuple[str, ...]:
+        """Has all programs judged and counted; a line for each reason why some were not judged."""
+        if self.judge is None or not self.waiting:
+            return ()
+        reasons: Counter[str] = Counter()
+        for submission, trial in self.judge.judge(self.waiting).items():
+            for tally, tokens in self.waiting[submission]:
+                tally.add(_VERDICTS.get(trial.ending, Verdict.WRONG), tokens)
+                if trial.ending is Ending.NOT_JUDGED:
+                    reasons[trial.detail] += 1
+        return tuple(f"{count} programs are unscored: {reason}" for reason, count in reasons.most_common(NAMED))
+
+
+_VERDICTS = {Ending.PASSED: Verdict.CORRECT, Ending.NOT_JUDGED: Verdict.UNSCORED}
 
 
 def _verdict(subset: str, ids: Int32Array, truth: str | None) -> Verdict:

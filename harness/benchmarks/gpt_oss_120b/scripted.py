@@ -11,7 +11,8 @@ import numpy as np
 
 from harness.benchmarks.base import Dataset, ScriptedAnswers
 from harness.benchmarks.gpt_oss_120b import vocab
-from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader
+from harness.benchmarks.gpt_oss_120b.code_questions import solution, wrong_solution
+from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader, is_code
 from harness.benchmarks.gpt_oss_120b.questions import LETTERS
 from harness.engines.base import Int32Array
 from harness.errors import ConfigError, DatasetError, UnknownName
@@ -51,7 +52,7 @@ def _right_rows(dataset: Dataset, shares: Mapping[str, float], seed: int) -> set
     for subset, share in shares.items():
         if subset not in rows_of:
             raise UnknownName("subset", subset, rows_of, where="the shares of right answers")
-        if grader(subset) is None:
+        if grader(subset) is None and not is_code(subset):
             raise ConfigError(
                 f"no answer of {subset} can be right: nobody grades it", where="the shares of right answers"
             )
@@ -65,15 +66,27 @@ def _right_rows(dataset: Dataset, shares: Mapping[str, float], seed: int) -> set
 
 def _answer(dataset: Dataset, row: int, right: bool) -> Int32Array:
     subset, truth = dataset.subsets[row], dataset.ground_truth[row]
+    if is_code(subset):
+        code = solution(truth or "") if right else wrong_solution(truth or "")
+        if code is not None:
+            final = f"It runs as follows.\n\n```python\n{code}\n```"
+            return np.array(
+                vocab.encode(_REASONING.format(thought=_THOUGHT.format(case=row + 1), final=final)), np.int32
+            )
+        raise _no_answer(dataset, row)
     wanted = Verdict.CORRECT if right else Verdict.WRONG
     for final in _finals(subset, truth or "", right, row):
         text = _REASONING.format(thought=_THOUGHT.format(case=row + 1), final=final)
         if grade(subset, text, truth) is wanted:
             return np.array(vocab.encode(text), np.int32)
-    raise DatasetError(
-        f"row {row} of {dataset.name} has the ground truth {truth!r}",
+    raise _no_answer(dataset, row)
+
+
+def _no_answer(dataset: Dataset, row: int) -> DatasetError:
+    return DatasetError(
+        f"row {row} of {dataset.name} has the ground truth {dataset.ground_truth[row]!r}",
         where=dataset.files[0].path if dataset.files else None,
-        expected=f"an answer as {subset} asks for",
+        expected=f"an answer as {dataset.subsets[row]} asks for",
     )
 
 
@@ -91,7 +104,7 @@ def _finals(subset: str, truth: str, right: bool, row: int) -> Iterator[str]:
 
 
 def _ungraded(subset: str, filler: Int32Array) -> Int32Array:
-    return _program() if "livecodebench" in subset.lower() else filler
+    return _program() if is_code(subset) else filler
 
 
 @functools.cache

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from harness.benchmarks.base import Made, Which, file_sha256
-from harness.benchmarks.gpt_oss_120b import files, questions
+from harness.benchmarks.gpt_oss_120b import code_questions, files, questions
+from harness.benchmarks.gpt_oss_120b.graders import is_code
 from harness.benchmarks.gpt_oss_120b.prompts import Effort, render
 from harness.benchmarks.gpt_oss_120b.questions import Question
 from harness.engines.base import Int32Array
 from harness.errors import ConfigError, MissingError
 from harness.rules import TokenRules
 
-VERSION = 1
+VERSION = 2
 """Grows whenever the same seed makes other data."""
 PROMPT_TOKENS = range(32, 257)
 """Lengths that prompts of a stand-in have, in tokens."""
@@ -91,7 +92,7 @@ def make_dataset(folder: Path, *, seed: int, counts: Counts) -> Made:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
             new = Path(scratch) / "new"
-            content = _write(new, described, tables)
+            content = _write(new, described, tables, _problems(seed, counts))
             if folder.exists():
                 folder.rename(Path(scratch) / "old")
             new.rename(folder)
@@ -160,7 +161,7 @@ def _maker(subset: str) -> Callable[[int, int], Question]:
     makers = {
         "aime": questions.number_question,
         "gpqa": questions.choice_question,
-        "livecodebench": questions.code_question,
+        "livecodebench": code_questions.code_question,
     }
     for kind, maker in makers.items():
         if kind in subset:
@@ -181,10 +182,25 @@ def _ask(
     return rows
 
 
-def _write(folder: Path, described: Mapping[str, object], tables: Mapping[Which, list[_Row]]) -> dict[str, Any]:
+def _problems(seed: int, counts: Counts) -> list[dict[str, str]]:
+    """The tests of the code questions, as rows of LiveCodeBench's data set."""
+    asked = sum(part.questions for name, part in counts.accuracy.items() if is_code(name))
+    return [code_questions.problem_row(seed, i) for i in range(asked)]
+
+
+def _write(
+    folder: Path,
+    described: Mapping[str, object],
+    tables: Mapping[Which, list[_Row]],
+    problems: Iterable[Mapping[str, str]],
+) -> dict[str, Any]:
     written: list[Path] = []
     for which in WHICH:
         written += _write_table(files.table_files(folder, which), tables[which], described)
+    shard = folder / files.TESTS_FOLDER / "test.jsonl"
+    shard.parent.mkdir()
+    shard.write_text("".join(f"{json.dumps(problem)}\n" for problem in problems), encoding="utf-8")
+    written.append(shard)
     (folder / "README.md").write_text(README, encoding="utf-8")
     content = {
         **described,

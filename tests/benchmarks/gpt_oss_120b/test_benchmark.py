@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,10 @@ import pytest
 
 from harness import benchmarks
 from harness.benchmarks.base import Benchmark, Made
+from harness.benchmarks.gpt_oss_120b import files, grading
 from harness.benchmarks.gpt_oss_120b.benchmark import GptOss120b
-from harness.errors import DatasetError
+from harness.benchmarks.gpt_oss_120b.judge.settings import JudgeSettings, judged
+from harness.errors import DatasetError, MissingError
 from harness.rules import Subset, TokenRules, load
 from tests.benchmarks.gpt_oss_120b.conftest import SMALL, SMALL_ACCURACY
 
@@ -48,17 +51,77 @@ def test_from_stand_in_to_accuracy_txt(benchmark: Benchmark, small: Made, tmp_pa
     made = benchmark.make_dataset(tmp_path, seed=7)
     assert made.sha256 == small.sha256
     data = benchmark.dataset(tmp_path, "accuracy")
-    script = benchmark.scripted_answers(data, {"aime25": 0.6, "gpqa_diamond": 0.4}, seed=5, answer_tokens=8)
-    score = benchmark.score(((row, script[row]) for row in range(len(script))), data)
-    assert [(s.name, s.correct, s.samples, s.repeats) for s in score.subsets] == [
-        ("aime25", 12, 20, 4),
-        ("gpqa_diamond", 12, 30, 5),
-        ("livecodebench_v6", 0, 12, 3),
+    shares = {"aime25": 0.6, "gpqa_diamond": 0.4, "livecodebench_v6": 0.75}
+    script = benchmark.scripted_answers(data, shares, seed=5, answer_tokens=8)
+    with judged(JudgeSettings(sandbox="none")):  # With namespaces it is tested where the judge is.
+        score = benchmark.score(((row, script[row]) for row in range(len(script))), data)
+    assert [(s.name, s.correct, s.wrong, s.samples, s.repeats) for s in score.subsets] == [
+        ("aime25", 12, 8, 20, 4),
+        ("gpqa_diamond", 12, 18, 30, 5),
+        ("livecodebench_v6", 9, 3, 12, 3),
     ]
-    assert (score.key, score.value, score.unscored, score.stand_in) == ("exact_match", None, 12, True)
+    assert (score.key, score.unscored, score.stand_in) == ("exact_match", 0, True)
+    assert score.value == pytest.approx((12 / 4 + 12 / 5 + 9 / 3) / (20 / 4 + 30 / 5 + 12 / 3) * 100)
+    text = benchmark.accuracy_text(score)
+    assert "'exact_match': 56.000\n" in text
+
+
+@pytest.mark.harmony
+def test_without_the_tests_of_its_problems_livecodebench_is_unscored(benchmark: Benchmark, tmp_path: Path) -> None:
+    made = benchmark.make_dataset(tmp_path, seed=7)
+    shutil.rmtree(made.folder / files.TESTS_FOLDER)
+    data = benchmark.dataset(tmp_path, "accuracy")
+    (line,) = benchmark.ready_to_score(data)
+    assert line.startswith("LiveCodeBench will be unscored: LiveCodeBench's tests are not there")
+    script = benchmark.scripted_answers(data, {"aime25": 0.6, "livecodebench_v6": 0.5}, seed=5, answer_tokens=8)
+    score = benchmark.score(((row, script[row]) for row in range(len(script))), data)
+    assert (score.value, score.unscored, score.subsets[2].wrong) == (None, 12, 0)
     text = benchmark.accuracy_text(score)
     assert "unscored: 12" in text
+    assert "LiveCodeBench's tests are not there" in text
     assert "exact_match" not in text
+
+
+@pytest.mark.harmony
+def test_a_failing_self_test_stops_the_leg_and_the_score(
+    benchmark: Benchmark, small: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> list[str]:
+        raise MissingError("the judge's self test failed: a right program came out as crashed")
+
+    monkeypatch.setattr(grading, "self_test", fails)
+    grading._proved.cache_clear()
+    data = benchmark.dataset(small.folder.parent, "accuracy")
+    with pytest.raises(MissingError, match="self test failed"):
+        benchmark.ready_to_score(data)
+    with pytest.raises(MissingError, match="self test failed"):
+        benchmark.score([], data)
+    audit = benchmark.dataset(small.folder.parent, "TEST07")
+    assert benchmark.ready_to_score(audit) == ()  # No program there, nothing to prove.
+
+
+@pytest.mark.harmony
+def test_tests_of_another_release_are_told_before_the_leg(
+    benchmark: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = benchmark.make_dataset(tmp_path, seed=7)
+    monkeypatch.setattr(grading, "_proved", lambda *_: ())
+    data = benchmark.dataset(tmp_path, "accuracy")
+    (line,) = benchmark.ready_to_score(data)
+    assert "self test passed" in line
+    shard = made.folder / files.TESTS_FOLDER / "test.jsonl"
+    shard.write_text(shard.read_text(encoding="utf-8").split("\n", 1)[0], encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"(?s)3 of 4 problems have no tests: standin_2.*where: .*livecodebench"):
+        benchmark.ready_to_score(data)
+
+
+def test_running_code_without_a_sandbox_is_a_deviation_of_the_accuracy_leg() -> None:
+    benchmark = GptOss120b(load("v6.1").token_benchmark("gpt-oss-120b"))
+    assert benchmark.deviations("accuracy") == ()
+    with judged(JudgeSettings(sandbox="none")):
+        assert benchmark.deviations("accuracy") == ("model-written code ran without a sandbox",)
+        assert benchmark.deviations("performance") == ()
+    assert benchmark.deviations("accuracy") == ()
 
 
 @pytest.mark.harmony

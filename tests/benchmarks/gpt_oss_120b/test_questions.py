@@ -4,11 +4,11 @@ import re
 
 import pytest
 
+from harness.benchmarks.gpt_oss_120b.code_questions import code_question
 from harness.benchmarks.gpt_oss_120b.questions import (
     LETTERS,
     article_question,
     choice_question,
-    code_question,
     number_question,
 )
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.benchmarks.base import Answer, Score, SubsetScore
 from harness.benchmarks.gpt_oss_120b import vocab
+from harness.benchmarks.gpt_oss_120b.judge import Ending, Judge, Limits, Submission, TestsFolder, Trial
 from harness.benchmarks.gpt_oss_120b.score import accuracy_text, score
 from harness.errors import RunBroke
 from tests.benchmarks.gpt_oss_120b.made import dataset
@@ -102,6 +103,69 @@ def test_many_missing_rows_are_counted_and_a_few_named() -> None:
         score([], dataset([("aime25", "7")] * 100), key="k", repeats={})
 
 
+class Told(Judge):
+    """A judge that was told how programs come out."""
+
+    endings: dict[str, Ending]
+
+    @classmethod
+    def of(cls, endings: dict[str, Ending]) -> Told:
+        cls.endings = endings
+        return cls(TestsFolder(Path()), Limits(test_s=1))
+
+    def judge(self, submissions: Collection[Submission]) -> dict[Submission, Trial]:
+        return {s: Trial(self.endings[s.code], 1, f"{s.code} because") for s in submissions}
+
+
+CODE = [("livecodebench_v6", "p")] * 7
+PROGRAMS = [
+    *("```python\nright\n```", "```python\nwrong\n```", "```python\nloop\n```", "```python\nstuck\n```"),
+    *("no program", "", "```python\nright\n```"),
+]
+ENDINGS = {
+    "right": Ending.PASSED,
+    "wrong": Ending.WRONG_ANSWER,
+    "loop": Ending.TOO_LONG,
+    "stuck": Ending.NOT_JUDGED,
+}
+
+
+@pytest.mark.harmony
+def test_a_program_that_was_not_judged_is_neither_wrong_nor_failed() -> None:
+    found = score(
+        answers(PROGRAMS), dataset(CODE), key="exact_match", repeats=REPEATS, failed={6}, judge=Told.of(ENDINGS)
+    )
+    (code,) = found.subsets
+    assert (code.correct, code.wrong, code.failed, code.unscored) == (1, 3, 2, 1)
+    assert found.value is None
+    assert found.notes == ("1 programs are unscored: stuck because",)
+    assert "1 programs are unscored: stuck because\n" in accuracy_text(found)
+    assert "exact_match" not in accuracy_text(found)
+
+
+@pytest.mark.harmony
+def test_with_all_three_subsets_scored_there_is_a_value_and_the_line_of_the_metric() -> None:
+    rows, texts = [*ROWS[:5], *CODE[:3]], [*TEXTS[:4], "Answer: A", *PROGRAMS[:3]]
+    found = score(answers(texts), dataset(rows), key="exact_match", repeats=REPEATS, judge=Told.of(ENDINGS))
+    assert found.value == pytest.approx((1 / 8 + 1 / 5 + 1 / 3) / (2 / 8 + 3 / 5 + 3 / 3) * 100)
+    assert len(METRIC_LINE.findall(accuracy_text(found))) == 1
+    tokens = [len(ids) for _, ids in answers(texts)]
+    assert found.subsets[2].mean_output_tokens == sum(tokens[5:]) / 3
+
+
+@pytest.mark.harmony
+def test_without_a_judge_programs_are_unscored_and_it_says_why() -> None:
+    found = score(answers(PROGRAMS[:5]), dataset(CODE[:5]), key="k", repeats=REPEATS, judge="no tests here")
+    assert (found.subsets[0].unscored, found.subsets[0].wrong) == (5, 0)
+    assert "LiveCodeBench is unscored: no tests here" in accuracy_text(found)
+
+
+@pytest.mark.harmony
+def test_a_program_without_a_problem_is_unscored() -> None:
+    found = score(answers(PROGRAMS[:1]), dataset([("livecodebench_v6", None)]), key="k", repeats={}, judge=Told.of({}))
+    assert found.unscored == 1
+
+
 def full(aime: int, gpqa: int, code: int) -> Score:
     """A score with these rows right of 240, 990 and 3,165, the value taken from grading such rows."""
     rows, texts = [], []
@@ -109,10 +173,10 @@ def full(aime: int, gpqa: int, code: int) -> Score:
         rows += [(subset, truth)] * total
         good, bad = (r"\boxed{7}", r"\boxed{8}") if truth == "7" else ("B", "C")
         texts += [good] * right + [bad] * (total - right)
-    # Stands in for graded code, which nobody grades yet: rows of another subset that counts as LiveCodeBench does.
-    rows += [("livecodebench_as_gpqa", "B")] * 3165
-    texts += ["B"] * code + ["C"] * (3165 - code)
-    return score(answers(texts), dataset(rows), key="exact_match", repeats={**REPEATS, "livecodebench_as_gpqa": 3})
+    rows += [("livecodebench_v6", "p")] * 3165
+    texts += ["```python\nright\n```"] * code + ["```python\nwrong\n```"] * (3165 - code)
+    endings = {"right": Ending.PASSED, "wrong": Ending.WRONG_ANSWER}
+    return score(answers(texts), dataset(rows), key="exact_match", repeats=REPEATS, judge=Told.of(endings))
 
 
 @pytest.mark.harmony

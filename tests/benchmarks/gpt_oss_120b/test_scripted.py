@@ -69,14 +69,23 @@ def test_shares_that_cannot_be_meant() -> None:
     with pytest.raises(UnknownName, match=r"(?s)'aime24'.*'aime25'"):
         scripted_answers(data, {"aime24": 0.5}, seed=0, answer_tokens=4)
     with pytest.raises(ConfigError, match="nobody grades it"):
-        scripted_answers(data, {"livecodebench_v6": 0.5}, seed=0, answer_tokens=4)
+        scripted_answers(data, {"summarization": 0.5}, seed=0, answer_tokens=4)
     with pytest.raises(ConfigError, match=r"1\.5 is not a share"):
         scripted_answers(data, {"aime25": 1.5}, seed=0, answer_tokens=4)
     with pytest.raises(ConfigError, match="-1 tokens"):
         scripted_answers(data, {}, seed=0, answer_tokens=-1)
 
 
-@pytest.mark.parametrize("row", [("aime25", "seven"), ("aime25", None), ("gpqa_diamond", "E"), ("gpqa_diamond", "")])
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("aime25", "seven"),
+        ("aime25", None),
+        ("gpqa_diamond", "E"),
+        ("gpqa_diamond", ""),
+        ("livecodebench_v6", "abc301_a"),
+    ],
+)
 def test_a_ground_truth_that_is_no_answer(row: tuple[str, str | None]) -> None:
     with pytest.raises(DatasetError, match="row 0 of gpt-oss-120b/accuracy has the ground truth"):
         scripted_answers(dataset([row]), {row[0]: 1.0}, seed=0, answer_tokens=4)

@@ -30,6 +30,7 @@ FILES = {
     "acc/acc_eval_compliance_gpqa.parquet",
     "acc/input_ids_padded_acc_eval.npy",
     "acc/input_lens_acc_eval.npy",
+    "livecodebench/test.jsonl",
 }
 
 
