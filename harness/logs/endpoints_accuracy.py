@@ -29,6 +29,7 @@ class ScoredDataset:
     @property
     def dataset_type(self) -> str | None:
         """``accuracy``, or ``performance`` where the answers of the measured run were scored."""
+        self._no_empty_container("dataset_type", "a text")
         return self.entry.text("dataset_type")
 
     @property
@@ -67,6 +68,7 @@ class ScoredDataset:
     @property
     def total_samples(self) -> int | None:
         """Samples that were scored, or were to be."""
+        self._no_empty_container("total_samples", "a whole number")
         return self._count("total_samples")
 
     @property
@@ -92,6 +94,13 @@ class ScoredDataset:
     def breakdown(self) -> Document | None:
         """Scores of the data set's parts."""
         return self.entry.child("breakdown")
+
+    def _no_empty_container(self, key: str, expected: str) -> None:
+        """LogError for an empty list or object, which counts as absent elsewhere: the official checker takes these keys
+        as they are.
+        """
+        if isinstance(self.entry.data.get(key), list | dict) and not self.entry.data[key]:
+            raise self.entry.wrong(key, expected)
 
     def _count(self, key: str) -> int | None:
         return None if self.entry.value(key) is None else _whole(self.entry, key)

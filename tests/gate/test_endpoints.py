@@ -279,6 +279,8 @@ BREACHES: list[tuple[str, str, Change, str, str, str]] = [
     ("accuracy rows", "open", accuracy(O, "0/total_samples", 239), "EP-ACC-COUNT", "reject", GPT),
     ("no accuracy rows", "open", accuracy(T, "0/total_samples", 994), "EP-ACC-COUNT", "reject", AGENT),
     ("another kind", "open", accuracy(O, "0/dataset_type", "performance"), "EP-ACC-COUNT", "reject", QWEN),
+    ("no kind", "open", accuracy(O, "0/dataset_type", []), "EP-VALUE", "reject", GPT),
+    ("no count", "open", accuracy(O, "2/total_samples", {}), "EP-VALUE", "reject", GPT),
     ("a count's text", "open", accuracy(O, "0/total_samples", "many"), "EP-VALUE", "reject", QWEN),
     ("partly scored", "open", accuracy(O, "0/complete", False), "EP-ACC-COMPLETE", "reject", GPT),
     ("missing answers", "open", accuracy(O, "0/response_counts/missing", 1), "EP-ACC-COMPLETE", "reject", QWEN),

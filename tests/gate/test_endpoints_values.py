@@ -78,7 +78,7 @@ def judged_with(folder: Path, name: str, content: bytes, row: tuple[str, str], d
         path.write_bytes(before)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_value_at_any_key(folders, data):
     row = data.draw(st.sampled_from(ROWS))

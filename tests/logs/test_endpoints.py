@@ -159,6 +159,15 @@ def test_where_totals_are_absent_the_answers_issued_count(folder, tmp_path):
     assert results.scored[1].response_counts == {}
 
 
+@pytest.mark.parametrize("empty", [[], {}])
+@pytest.mark.parametrize("key", ["total_samples", "dataset_type"])
+def test_an_empty_value_where_the_official_checker_takes_it_as_it_is(folder, tmp_path, key, empty):
+    folder.accuracy["accuracy_scores"] = [scored("a", 1, 5, 1) | {key: empty}]
+    results = AccuracyResults.read(folder.write(tmp_path))
+    with pytest.raises(LogError, match=rf"accuracy_scores\.0\.{key} is"):
+        _ = results.samples
+
+
 @pytest.mark.parametrize(
     ("score", "number"),
     [
