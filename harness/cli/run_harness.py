@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 
 from harness import env, rules
+from harness.benchmarks.gpt_oss_120b.judge import SANDBOXES
+from harness.benchmarks.gpt_oss_120b.judge.settings import JudgeSettings, judged
 from harness.cli.console import ERR, OUT
 from harness.cli.options import add_results_dir, add_selection, comma_list, folder
 from harness.config import Project
@@ -46,14 +48,15 @@ def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[s
     project = Project(Path.cwd())
     selection = Selection(options.systems, options.benchmarks, options.scenarios, chosen, options.test_run)
     legs = plan(project, selection, rules.load(options.round))
-    records = run_legs(
-        legs,
-        store=ResultsStore(options.results_dir.absolute()),
-        data_dir=(options.data_dir or env.data_dir()).absolute(),
-        command=["python", "-m", "harness", verb, *argv],
-        observer=LinePrinter(ERR),
-        resume=options.resume,
-    )
+    with judged(JudgeSettings(options.judge_sandbox, options.judge_workers)):
+        records = run_legs(
+            legs,
+            store=ResultsStore(options.results_dir.absolute()),
+            data_dir=(options.data_dir or env.data_dir()).absolute(),
+            command=["python", "-m", "harness", verb, *argv],
+            observer=LinePrinter(ERR),
+            resume=options.resume,
+        )
     OUT.print(runs_table(ResultsStore(options.results_dir).root, records))
     return EXIT_OK if all(map(_valid, records)) else Refused.exit_code
 
@@ -71,5 +74,25 @@ def _parser(verb: str, description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--test_run", action="store_true", help="short legs, for trying things; never submittable")
     parser.add_argument("--round", default=rules.LATEST, help="the MLPerf Inference round (default: %(default)s)")
     parser.add_argument("--data_dir", type=folder, metavar="DIR", help="where data sets lie (default: build/data)")
+    parser.add_argument(
+        "--judge-sandbox",
+        choices=SANDBOXES,
+        default=SANDBOXES[0],
+        help="where code that a model wrote is run to score it; none is a recorded deviation (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--judge-workers",
+        type=positive,
+        metavar="N",
+        help="how much of that code runs at once (default: as many as there are cores and memory for)",
+    )
     add_results_dir(parser)
     return parser
+
+
+def positive(text: str) -> int:
+    """An option's value: a whole number of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number

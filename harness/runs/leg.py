@@ -144,7 +144,7 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
         rate=rate,
         warmup=warmup,
         not_submittable=not_submittable(leg, info, echo),
-        deviations=deviations(leg),
+        deviations=[*deviations(leg), *group.benchmark.deviations(dataset.which)],
         audit_config=_audit_echo(leg.audit),
     )
     write_record(folder, record)

@@ -12,12 +12,14 @@ from harness.benchmarks.base import Benchmark, Dataset, Which
 from harness.config.models import Engine
 from harness.engines.start import EngineProcess, start_engine
 from harness.events import Note, Observer
+from harness.gate.run_facts import ACCURACY
 from harness.ledger import ResultsStore, RunRecord
 from harness.runs.canary import sing
 from harness.runs.endings import end_dead_runs
 from harness.runs.engine_spec import engine_spec
 from harness.runs.identity import flat
 from harness.runs.leg import ENGINE_LOG, Group, run_leg
+from harness.runs.leg_settings import asked_rows
 from harness.runs.plan import TABLES, PlannedLeg
 from harness.runs.reference import Reference
 from harness.runs.resume import Done, judge_measured
@@ -83,6 +85,7 @@ class _Session:
         done = Done(self._store, datasets) if self._resume else None
         if done is not None and all(done.record(leg) is not None for leg in legs):
             return [self._kept(leg, done) for leg in legs]
+        self._check_scoring(legs, benchmark, datasets)
         with self._engine(first, benchmark, datasets) as engine:
             group = Group(benchmark, datasets, self._data_dir, engine, self._store, self._command, self._observer)
             if done is not None:
@@ -111,6 +114,13 @@ class _Session:
         """All tables, whichever the legs ask: their hashes are part of every fingerprint."""
         legs = ("performance", "accuracy", *leg.rules.audit_rules)
         return {which: benchmark.dataset(self._data_dir, which) for which in dict.fromkeys(TABLES[leg] for leg in legs)}
+
+    def _check_scoring(self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[Which, Dataset]) -> None:
+        """Says, before an engine is started, whether what the legs ask can be scored here; MissingError where not."""
+        asked = {(leg.table, asked_rows(leg, datasets[leg.table].rows)) for leg in legs if leg.leg == ACCURACY}
+        for table, rows in asked:
+            for line in benchmark.ready_to_score(datasets[table].head(rows)):
+                self._observer(Note(line))
 
     @contextmanager
     def _engine(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.benchmarks.gpt_oss_120b.judge.settings import JudgeSettings, current
 from harness.cli import run_harness
 from harness.errors import ConfigError, MissingError, UnknownName
 from harness.ledger import RunId, RunRecord
@@ -55,6 +56,36 @@ def test_the_exit_code_is_the_verdict(
     out = capsys.readouterr().out
     assert ("VALID" if valid else "INVALID") in out.split()
     assert "not verified by MLCommons" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ([], JudgeSettings("namespaces", None)),
+        (["--judge-sandbox=none", "--judge-workers=3"], JudgeSettings("none", 3)),
+    ],
+)
+def test_options_say_how_programs_are_judged(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], wanted: JudgeSettings
+) -> None:
+    seen: list[JudgeSettings] = []
+
+    def runner(legs: Sequence[PlannedLeg], **given: Any) -> list[RunRecord]:
+        seen.append(current())
+        return Runner(valid=True)(legs, **given)
+
+    monkeypatch.setattr(run_harness, "run_legs", runner)
+    run_harness.run(["--test_run", *options])
+    assert seen == [wanted]
+    assert current() == JudgeSettings()
+
+
+@pytest.mark.parametrize("option", ["--judge-sandbox=docker", "--judge-workers=0", "--judge-workers=many"])
+def test_ways_to_judge_that_there_are_not(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_harness.run([option])
+    assert ended.value.code == 2
+    assert option.split("=")[0] in capsys.readouterr().err
 
 
 def test_options_choose_the_legs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import random
 from collections.abc import Iterator, Mapping
@@ -19,9 +18,6 @@ from harness.errors import ConfigError, DatasetError, UnknownName
 
 _REASONING = "<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant<|channel|>final<|message|>{final}"
 _THOUGHT = "We work out case {case}."
-_PROGRAM = (
-    "This program reads its input and prints it.\n\n```python\nimport sys\n\nprint(sys.stdin.read().strip())\n```"
-)
 _FILLER = "In the study that was read, the effect could be seen early on and stayed until the end. "
 
 
@@ -30,14 +26,14 @@ def scripted_answers(
 ) -> ScriptedAnswers:
     """An answer for every row: of a subset's n rows ``round(share * n)`` are right, drawn by the seed, the rest wrong.
 
-    Rows of subsets that ``shares`` does not name get a program (LiveCodeBench) or ``answer_tokens`` tokens of text.
+    Rows of subsets that ``shares`` does not name get ``answer_tokens`` tokens of text.
     Raises UnknownName for a share of no subset, ConfigError for one that nobody could grade or that is no share,
     DatasetError for a row whose ground truth is no answer of its kind, MissingError without the tokenizer.
     """
     right = _right_rows(dataset, shares, seed)
     filler = _filler(answer_tokens)
     answers = [
-        _answer(dataset, row, row in right) if subset in shares else _ungraded(subset, filler)
+        _answer(dataset, row, row in right) if subset in shares else filler
         for row, subset in enumerate(dataset.subsets)
     ]
     ends = np.fromiter(itertools.accumulate(map(len, answers)), np.int64, len(answers))
@@ -101,16 +97,6 @@ def _finals(subset: str, truth: str, right: bool, row: int) -> Iterator[str]:
         forms = (f"The result is \\boxed{{{number}}}.", f"Answer: {number}", f"$$\\boxed{{ {number} }}$$")
     yield from forms[row % len(forms) :]
     yield from forms[: row % len(forms)]
-
-
-def _ungraded(subset: str, filler: Int32Array) -> Int32Array:
-    return _program() if is_code(subset) else filler
-
-
-@functools.cache
-def _program() -> Int32Array:
-    text = _REASONING.format(thought=_THOUGHT.format(case="by case"), final=_PROGRAM)
-    return np.array(vocab.encode(text), np.int32)
 
 
 def _filler(tokens: int) -> Int32Array:

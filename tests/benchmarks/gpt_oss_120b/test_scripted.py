@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from harness.benchmarks.base import ScriptedAnswers
 from harness.benchmarks.gpt_oss_120b import vocab
+from harness.benchmarks.gpt_oss_120b.answers import program
+from harness.benchmarks.gpt_oss_120b.code_questions import solution, wrong_solution
 from harness.benchmarks.gpt_oss_120b.score import score
 from harness.benchmarks.gpt_oss_120b.scripted import scripted_answers
 from harness.errors import ConfigError, DatasetError, UnknownName
@@ -53,9 +55,17 @@ def test_answers_have_the_shape_of_harmony() -> None:
     assert isinstance(text, str)
     assert text.startswith("<|channel|>analysis<|message|>")
     assert "<|end|><|start|>assistant<|channel|>final<|message|>" in text
-    code = vocab.decode(made[data.subsets.index("livecodebench_v6")])
-    assert isinstance(code, str)
-    assert "```python\n" in code
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_program_stands_in_a_fenced_block_of_the_final_part(share: float) -> None:
+    data = dataset([("livecodebench_v6", "standin_7_pairs_5_60")] * 2)
+    made = scripted_answers(data, {"livecodebench_v6": share}, seed=0, answer_tokens=4)
+    wanted = solution("standin_7_pairs_5_60") if share else wrong_solution("standin_7_pairs_5_60")
+    for row in range(2):
+        text = vocab.decode(made[row])
+        assert isinstance(text, str)
+        assert program(text) == wanted
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 2, 16, 500])

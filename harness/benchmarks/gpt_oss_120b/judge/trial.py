@@ -62,7 +62,8 @@ def try_solution(code: str, problem: Problem, limits: Limits, cell: Cell, stop: 
     order = json.dumps({"code": code, "function": problem.function}).encode()
     try:
         with cell.start(limits.resources(len(problem.tests)), limits.folder_bytes) as process:
-            talk = _Talk(process, limits, time.monotonic() + limits.total_s(len(problem.tests)), stop)
+            last_s = time.monotonic() + limits.total_s(len(problem.tests))
+            talk = _Talk(process, cell.sandbox == "namespaces", limits, last_s, stop)
             try:
                 talk.ask(order)
                 for test in problem.tests:
@@ -84,6 +85,7 @@ class _Talk:
     """The judge's end of the pipes to solve.py. Every wait has an end."""
 
     process: subprocess.Popen[bytes]
+    confined: bool
     limits: Limits
     last_s: float
     stop: threading.Event
@@ -147,9 +149,10 @@ class _Talk:
                 raise _Ended(Ending.NOT_JUDGED, f"the kernel refused the sandbox: {rest}")
             if kind == "ended":
                 raise self._ended(int(rest))
-        if self.process.args and not words:
-            raise self._ended(_status(self.process))
-        raise _Ended(Ending.NOT_JUDGED, f"the sandbox broke: {words.strip()[-200:] or 'it said nothing'}")
+        if self.confined or words:
+            # Without a word of confine.py's nobody knows whether the solution was to blame.
+            raise _Ended(Ending.NOT_JUDGED, f"the sandbox broke: {words.strip()[-200:] or 'it said nothing'}")
+        raise self._ended(_status(self.process))
 
     def _ended(self, status: int) -> _Ended:
         if status == -signal.SIGKILL:

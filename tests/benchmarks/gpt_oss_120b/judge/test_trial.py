@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks.gpt_oss_120b.judge import Ending, Limits
+from harness.benchmarks.gpt_oss_120b.judge import Ending, Limits, sandbox
 from harness.benchmarks.gpt_oss_120b.judge.problems import Problem, Test
 from harness.benchmarks.gpt_oss_120b.judge.sandbox import Cell
 from harness.benchmarks.gpt_oss_120b.judge.trial import try_solution
@@ -300,8 +300,6 @@ def test_what_works_in_the_folder(confined: Try) -> None:
 
 
 def test_a_kernel_that_refuses_is_no_verdict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from harness.benchmarks.gpt_oss_120b.judge import sandbox
-
     refusing = sandbox.CONFINE.read_text(encoding="utf-8").replace('call("unshare", apart)', 'call("unshare", -1)')
     assert refusing != sandbox.CONFINE.read_text(encoding="utf-8")
     (tmp_path / "confine.py").write_text(refusing, encoding="utf-8")
@@ -311,9 +309,14 @@ def test_a_kernel_that_refuses_is_no_verdict(monkeypatch: pytest.MonkeyPatch, tm
     assert trial.detail == "the kernel refused the sandbox: unshare: EINVAL, Invalid argument"
 
 
-def test_no_process_to_be_had_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness.benchmarks.gpt_oss_120b.judge import sandbox
+def test_a_sandbox_that_ends_without_a_word_is_no_verdict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "confine.py").write_text("", encoding="utf-8")
+    monkeypatch.setattr(sandbox, "CONFINE", tmp_path / "confine.py")
+    trial = try_solution(RIGHT, TEXT, LIMITS, Cell("namespaces"), threading.Event())
+    assert (trial.ending, trial.detail) == (Ending.NOT_JUDGED, "the sandbox broke: it said nothing")
 
+
+def test_no_process_to_be_had_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox.sys, "executable", "/nowhere/python")
     trial = try_solution(RIGHT, TEXT, LIMITS, Cell("none"), threading.Event())
     assert (trial.ending, "no process could be started" in trial.detail) == (Ending.NOT_JUDGED, True)
