@@ -134,8 +134,8 @@ def _audit(project: Project, pack: RulePack, benchmark: str, test: str) -> Audit
 
 
 def _in_order(scenarios: Sequence[str], config: BenchmarkFile) -> list[str]:
-    """Offline first; then those that share its engine, then those that share the next one's."""
-    by_name = sorted(scenarios, key=lambda name: (name != "Offline", name))
+    """Offline first; then those that share its engine, then those that have their own, one engine after the other."""
+    by_name = sorted(scenarios, key=lambda name: (name != "Offline", config.scenarios[name].engine is not None, name))
     engines = [config.engine_of(name) for name in by_name]
     return sorted(by_name, key=lambda name: engines.index(config.engine_of(name)))
 
