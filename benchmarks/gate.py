@@ -1,14 +1,15 @@
 """The gate against the official checker on a tree of a whole round's size: CPU time, and the gate's peak memory.
 
-The tree is a small passing one of real LoadGen logs, laid out again and again under other names, its detail logs
-lengthened with further records to a round's size. The two take turns, each in a process of its own. Run as
-``MLPERF_INFERENCE_DIR=<clone of mlcommons/inference> python benchmarks/gate.py``; exit status 1 where a goal is missed
-on a quiet machine. Without a clone only the gate is measured, and it says so.
+The tree is a small passing one of real LoadGen logs, two benchmarks with their audits, laid out again and again under
+other names; the logs of its runs repeat their own records up to a round's size. The two take turns, each in a process
+of its own. Run as ``MLPERF_INFERENCE_DIR=<clone of mlcommons/inference> python benchmarks/gate.py``; exit status 1
+where a goal is missed on a quiet machine. Without a clone only the gate is measured, and it says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +28,9 @@ PROJECT = Path(__file__).parent.parent
 sys.path.insert(0, str(PROJECT))  # the small tree is the tests' own
 
 from harness.env import MLPERF_INFERENCE_DIR  # noqa: E402
-from tests.gate.made_tree import SUBMITTER, SYSTEM, make_tree  # noqa: E402
-from tests.logs.loadgen_runs import LEGS  # noqa: E402
+from tests.gate.made_benchmarks import ENTRIES, RUNS  # noqa: E402
+from tests.gate.made_tree import GPT_OSS, SUBMITTER, SYSTEM, make_tree  # noqa: E402
+from tests.logs.loadgen_runs import LEGS, Leg  # noqa: E402
 
 CHECKER = Path("tools/submission/submission_checker/main.py")
 DETAIL = "mlperf_log_detail.txt"
@@ -70,13 +72,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def multiplied(folder: Path, rows: int, megabytes: int) -> Path:
     """A tree of about so many rows and megabytes. Equal files are one file with many names."""
-    runs = {key: leg.run(folder / "runs" / "_".join(key)) for key, leg in LEGS.items()}
-    small = make_tree(folder / "small", runs, "closed")
-    scenarios = sorted(path.parent.parent.parent for path in small.rglob(f"run_1/{DETAIL}") if "TEST" not in str(path))
-    lengthen(list(small.rglob(DETAIL)), megabytes * 1_000_000 // rows * len(scenarios))
+    small = make_tree(folder / "small", run_all(folder / "gpt-oss", LEGS), "closed", GPT_OSS)
+    vlm = make_tree(folder / "vlm", run_all(folder / "qwen", RUNS), "closed", ENTRIES["vlm"])
+    shutil.copytree(vlm / "results", small / "results", dirs_exist_ok=True)
+    logs = [path for path in small.rglob(DETAIL) if "TEST" not in str(path)]
+    systems = max(1, rows // count_rows(folder / "small"))
+    audits = sum(path.stat().st_size for path in small.rglob(DETAIL) if path not in logs)
+    lengthen(logs, megabytes * 1_000_000 // systems - audits)
     tree = folder / "tree"
     described = json.loads((small / "systems" / f"{SYSTEM}.json").read_text())
-    for number in range(max(1, rows // len(scenarios))):
+    for number in range(systems):
         submitter, system = f"{SUBMITTER}{number // SYSTEMS_A_SUBMITTER}", f"{SYSTEM}{number}"
         home = tree / "closed" / submitter
         for name in ("src", "documentation"):
@@ -89,15 +94,22 @@ def multiplied(folder: Path, rows: int, megabytes: int) -> Path:
     return tree
 
 
+def run_all(folder: Path, legs: Mapping[tuple[str, str], Leg]) -> dict[tuple[str, str], Path]:
+    """Runs LoadGen once for each leg; where the logs are."""
+    return {key: leg.run(folder / "_".join(key)) for key, leg in legs.items()}
+
+
 def lengthen(logs: Sequence[Path], total: int) -> None:
-    """Adds records that neither program needs, as long runs have them, up to ``total`` bytes in all logs."""
-    each = total // len(logs)
+    """Repeats the records of some logs, as they are and in turn, up to ``total`` bytes in all."""
+    grown = total / sum(log.stat().st_size for log in logs)
     for log in logs:
         text = log.read_text()
-        first = json.loads(text.partition("\n")[0].removeprefix(":::MLLOG "))
-        record = json.dumps(first | {"key": "generic_message", "value": "a record of no consequence"})
-        added = f":::MLLOG {record}\n"
-        log.write_text(text + added * max(0, (each - len(text)) // len(added)))
+        left = int((grown - 1) * len(text))
+        with log.open("a") as out:
+            for record in itertools.cycle(text.splitlines(keepends=True)):
+                if left <= 0:
+                    break
+                left -= out.write(record)
 
 
 def count_rows(tree: Path) -> int:
@@ -138,7 +150,10 @@ def measure(command: list[str], scratch: Path) -> Run:
 
 def line(run: Run) -> str:
     """One run for the table."""
-    return f"CPU {run.cpu_s:6.2f} s  wall {run.wall_s:6.2f} s  peak {run.memory_mib:5.0f} MiB  others {run.others:.2f} cores"
+    return (
+        f"CPU {run.cpu_s:6.2f} s  wall {run.wall_s:6.2f} s  peak {run.memory_mib:5.0f} MiB  "
+        f"others {run.others:.2f} cores"
+    )
 
 
 def judge(turns: list[dict[str, Run]]) -> int:

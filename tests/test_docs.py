@@ -37,7 +37,9 @@ OF_A_SHELL = {"export", "git"}
 _FENCE = re.compile(r"^ *```(\S*) ?([^\n]*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
-_RULE = re.compile(r"(?:ACC|AUDIT|HN|LG|MAN|MARK|MEAS|OFFICIAL|ROW|RUN|SYS|TREE)-[A-Z][A-Z-]*[A-Z]")
+_RULE = re.compile(
+    r"(?<![A-Z-])(?:ACC|AUDIT|CLAIM|EP|HN|LG|MAN|MARK|MEAS|NET|OFFICIAL|ORIGINAL|ROW|RUN|SYS|TREE)-[A-Z][A-Z-]*[A-Z]"
+)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def run(argv: Sequence[str]) -> int:
         _refuse_inside(args.input, target)
     _refuse_unreadable(args.input)
     pack = load(args.round)
-    report = check_tree(args.input, pack, args.submitter)
+    report = check_tree(args.input, pack, args.submitter, originals=args.originals)
     official = run_official(args.input, args.round, args.submitter, report_dir=args.report_dir)
     checked = assess(report, official)
     _show(checked, args.format)
@@ -55,6 +55,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--input", type=Path, required=True, help="the folder that holds closed/ or open/")
     parser.add_argument("--round", default=LATEST, help=f"the round whose rules hold (default: {LATEST})")
     parser.add_argument("--submitter", help="check this submitter's folders alone")
+    help_ = (
+        "the whole accuracy logs that were kept (results/, or a truncation's backup), to hold against the filed ones"
+    )
+    parser.add_argument("--originals", type=Path, metavar="DIR", help=help_)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all that was found here too")
     parser.add_argument("--format", choices=("text", "github"), default="text", help="what is printed")
     help_ = f"keep {FINDINGS_JSON}, {FINDINGS_TXT}, and the official checker's log and table here"

@@ -48,7 +48,7 @@ def check_benchmark(
     official = {*pack.benchmarks, *pack.other_benchmarks.value}
     benchmark = name if name in official else mapping.get(name, name)
     if benchmark in pack.other_benchmarks.value:
-        return [], list(_unruled(index, folder, benchmark, pack))
+        return [], list(_unruled(index, folder, system, benchmark, pack))
     if benchmark not in pack.benchmarks:
         return [], [_unknown(R.BENCHMARK, folder, name, list(pack.benchmarks))]
     division, rules = folder.parts[0], pack.benchmark(benchmark)
@@ -67,8 +67,13 @@ def check_benchmark(
     return rows, found
 
 
-def _unruled(index: TreeIndex, folder: PurePosixPath, benchmark: str, pack: RulePack) -> Iterator[Finding]:
-    """A benchmark of the round that the gate does not know: its files alone can be checked."""
+def _unruled(
+    index: TreeIndex, folder: PurePosixPath, system: Mapping[str, Any], benchmark: str, pack: RulePack
+) -> Iterator[Finding]:
+    """A benchmark of the round that the gate does not know: its files alone can be checked, and its system's type."""
+    system_types = pack.other_benchmarks.value[benchmark]
+    if _kind(system) not in system_types:
+        yield _wrong_category(folder, system, benchmark, system_types, pack.other_benchmarks.source, pack)
     yield R.UNRULED.broken(folder, f"results of {benchmark}", source=pack.other_benchmarks.source)
     for scenario in index.folders(folder):
         yield from check_structure(index, folder / scenario, pack, None)[1]
@@ -77,10 +82,16 @@ def _unruled(index: TreeIndex, folder: PurePosixPath, benchmark: str, pack: Rule
 def _category(folder: PurePosixPath, system: Mapping[str, Any], benchmark: str, pack: RulePack) -> Iterator[Finding]:
     wanted = pack.benchmark(benchmark).categories
     if categories_of(system).isdisjoint(wanted.value):
-        path = folder.parents[2] / pack.tree.system.value.format(system=folder.parts[3])
-        severity = Severity.REVIEW if folder.parts[0] == "open" else None
-        found = f"system_type {system.get('system_type')!r} with results of {benchmark}"
-        yield R.SYSTEM_CATEGORY.broken(path, found, " or ".join(wanted.value), severity=severity, source=wanted.source)
+        yield _wrong_category(folder, system, benchmark, wanted.value, wanted.source, pack)
+
+
+def _wrong_category(
+    folder: PurePosixPath, system: Mapping[str, Any], benchmark: str, wanted: list[str], source: str, pack: RulePack
+) -> Finding:
+    path = folder.parents[2] / pack.tree.system.value.format(system=folder.parts[3])
+    severity = Severity.REVIEW if folder.parts[0] == "open" else None
+    found = f"system_type {system.get('system_type')!r} with results of {benchmark}"
+    return R.SYSTEM_CATEGORY.broken(path, found, " or ".join(wanted), severity=severity, source=source)
 
 
 def _scenario(folder: PurePosixPath, rules: BenchmarkRules, pack: RulePack) -> tuple[str | None, list[Finding]]:
@@ -119,10 +130,14 @@ def _unruled_scenario(folder: PurePosixPath, scenario: str, rules: BenchmarkRule
     return R.SCENARIO.broken(folder, f"{scenario}, which the benchmark has not", expected)
 
 
+def _kind(system: Mapping[str, Any]) -> str:
+    """A system's categories in the order that the packs have them."""
+    return ",".join(sorted(categories_of(system)))
+
+
 def _set_of(system: Mapping[str, Any], rules: BenchmarkRules) -> tuple[ScenarioSet, str]:
     """The scenarios that a system of its type must have, and who says so; of an unknown type, those of any."""
-    kind = ",".join(sorted(categories_of(system)))
-    ruled = rules.scenario_sets.get(kind)
+    ruled = rules.scenario_sets.get(_kind(system))
     if ruled is not None:
         return ruled.value, ruled.source
     required, one_of = rules.required_scenarios, rules.one_of_scenarios

@@ -48,7 +48,7 @@ def claims_datacenter(index: TreeIndex, path: PurePosixPath) -> bool:
 
 def _unknown(system: Mapping[str, Any], path: PurePosixPath, pack: RulePack) -> Iterator[Finding]:
     fields = pack.system_fields
-    unknown = sorted(system.keys() - {*fields.required.value, *fields.network_required.value})
+    unknown = sorted(system.keys() - {*fields.required.value, *fields.network_required.value, *fields.power.value})
     if unknown:
         yield SYSTEM_UNKNOWN.broken(path, ", ".join(unknown))
 

@@ -142,8 +142,11 @@ class Reader:
     def _contradicts(self, key: str, value: object) -> bool:
         if key in _MESSAGES or key.startswith(_MESSAGE_PREFIXES):
             return False
+        kept = self.values[key]
+        if type(kept) is type(value) and not isinstance(value, list | dict):
+            return bool(kept != value)
         # As text, for to Python 1, 1.0 and true are equal.
-        return json.dumps(self.values[key]) != json.dumps(value)
+        return json.dumps(kept) != json.dumps(value)
 
     def _take_reason(self, number: int, value: object) -> None:
         if not isinstance(value, str):

@@ -23,7 +23,8 @@ class RulePack(Strict):
     """All that one round demands.
 
     ``division_rules`` says in which divisions a check of the official checker holds, as its code has it.
-    ``other_benchmarks`` are those of the round that the pack has no rules for. ``profiles`` are other programmes'.
+    ``other_benchmarks`` are those of the round that the pack has no rules for, with the system types they may run on.
+    ``profiles`` are other programmes'.
     """
 
     round: str
@@ -49,7 +50,7 @@ class RulePack(Strict):
     layouts: Layouts
     tree: Tree
     benchmarks: Annotated[dict[str, AnyBenchmark], Field(min_length=1)]
-    other_benchmarks: Ruled[list[str]]
+    other_benchmarks: Ruled[dict[str, list[str]]]
     rulings: list[Ruling]
     profiles: dict[str, Profile]
 

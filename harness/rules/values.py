@@ -54,12 +54,13 @@ class FirstLoadGen(Strict):
 
 class SystemFields(Strict):
     """The keys of a system description: all that must be there, which of them may be empty, which are asked for where
-    the system is a network's, which must read as whole numbers.
+    the system is a network's, which are known for where power is measured, which must read as whole numbers.
     """
 
     required: Ruled[list[str]]
     may_be_empty: Ruled[list[str]]
     network_required: Ruled[list[str]]
+    power: Ruled[list[str]]
     whole_numbers: Ruled[list[str]]
 
 

@@ -187,12 +187,7 @@ class SubmitterFolder:
             scenario=row.scenario,
             fingerprint=row.performance.record.fingerprint.digest,
             legs=[
-                LegEntry(
-                    leg=name,
-                    attempt=leg.record.id.attempt,
-                    attempts_total=leg.attempts_total,
-                    run=str(leg.record.id),
-                )
+                LegEntry.of(name, leg.record, leg.attempts_total)
                 for name, leg in row.legs.items()
             ],
             not_submittable=list(row.not_submittable),

@@ -10,7 +10,7 @@ from harness.cli import make_dataset
 from harness.errors import UnknownName
 
 
-@pytest.mark.parametrize(("option", "near"), [("--benchmark=gpt-oss-20b", "gpt-oss-120b"), ("--round=v6.0", "v6.1")])
+@pytest.mark.parametrize(("option", "near"), [("--benchmark=gpt-oss-20b", "gpt-oss-120b"), ("--round=v6.11", "v6.1")])
 def test_a_name_that_is_not_known(tmp_path: Path, option: str, near: str) -> None:
     with pytest.raises(UnknownName) as caught:
         make_dataset.run([option, f"--data_dir={tmp_path}"])

@@ -203,6 +203,10 @@ def test_numbers_of_the_round_are_the_checkers(checker: ModuleType, name: str) -
     assert set(pack.divisions.value) == set(checker.VALID_DIVISIONS)
     assert pack.availability.value == checker.VALID_AVAILABILITIES
     assert sorted([*pack.benchmarks, *pack.other_benchmarks.value]) == sorted(config["models"])
+    for other, system_types in pack.other_benchmarks.value.items():
+        for system_type in ("datacenter", "edge", "datacenter,edge"):
+            table = config["required-scenarios-" + system_type.replace(",", "-")]
+            assert (other in table) == (system_type in system_types)
 
 
 @pytest.mark.parametrize("name", rules.rounds())
@@ -211,6 +215,7 @@ def test_fields_are_the_checkers(checker: ModuleType, name: str) -> None:
     assert set(fields.required.value) == set(checker.SYSTEM_DESC_REQUIRED_FIELDS)
     meaningful = set(checker.SYSTEM_DESC_MEANINGFUL_RESPONSE_REQUIRED_FIELDS)
     assert meaningful == set(fields.required.value) - set(fields.may_be_empty.value)
+    assert fields.power.value == checker.SYSTEM_DESC_REQUIRED_FIELDS_POWER
     assert fields.network_required.value == checker.SYSTEM_DESC_REQUIRED_FIELDS_NETWORK_MODE
     assert set(PACK.measurements_fields.value) == set(checker.SYSTEM_IMP_REQUIRED_FILES)
 
