@@ -12,6 +12,8 @@ from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.config import BenchmarkFile
 from harness.errors import MissingError, RunBroke
 from harness.events import LegFinished, Note, Observer
+from harness.gate import audit_rules, tree_rules
+from harness.gate.run_facts import ACCURACY
 from harness.ledger import RunRecord, State, StoredRun, write_record
 from harness.ledger.hashes import sha256
 from harness.ledger.store import AUDIT_CONFIG
@@ -19,6 +21,9 @@ from harness.logs import LogError
 from harness.runs.endings import end
 from harness.runs.plan import PlannedLeg
 from harness.runs.verdict import conclude
+
+_OF_THE_NUMBER = {audit_rules.SCORE.id, audit_rules.LENGTH.id, tree_rules.AUDIT_VERDICT.id}
+"""What an audit's own number says already."""
 
 
 def judge(
@@ -69,6 +74,10 @@ def judge_later(run: StoredRun, data_dir: Path, observer: Observer) -> RunRecord
             mend="give --data_dir the one it asked, or move the run away and run the leg again",
         )
     _check_unchanged(run)
+    for line in benchmark.ready_to_score(dataset.head(outcome.library_rows)) if leg.leg == ACCURACY else ():
+        observer(Note(line))
+    scored_as = [text for text in benchmark.deviations(leg.table) if text not in record.deviations]
+    record = record.model_copy(update={"deviations": [*record.deviations, *scored_as]})
     return judge(leg, run.folder, record, outcome, dataset, benchmark, observer)
 
 
@@ -109,7 +118,8 @@ def _check_unchanged(run: StoredRun) -> None:
 def _told(record: RunRecord) -> str:
     """A finished run in a few words: an audit's number, else the first reason against it, else its result."""
     verdict = record.verdict
-    rejects = [f for f in verdict.findings if f.severity == "reject"] if verdict else []
+    found = verdict.findings if verdict else []
+    rejects = [f for f in found if f.severity == "reject" and f.rule not in _OF_THE_NUMBER]
     why = f"{rejects[0].rule}: found {rejects[0].found}, expected {rejects[0].expected}" if rejects else ""
     if record.audit is not None:
         return "; ".join(filter(None, (str(record.audit), why)))

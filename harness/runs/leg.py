@@ -76,11 +76,12 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
         job = _job(leg, group, folder, sampling, dataset, settings.rows)
         outcome = run_job(job, leg.name, group.observer)
         _raise_if_broken(outcome, folder, group.engine)
-        record = measured(folder, record, outcome)
     except BaseException as error:
         ended = end(folder, record, error, group.observer)
         group.observer(LegFinished(leg.name, ended.state.value, ended.note or ""))
         raise
+    # A disk that is full just now leaves it running; the next harness in the folder sees that it was measured.
+    record = measured(folder, record, outcome)
     return judge(leg, folder, record, outcome, dataset, group.benchmark, group.observer)
 
 

@@ -83,9 +83,10 @@ class _Session:
         benchmark = benchmarks.get(first.benchmark, first.pack)
         datasets = self._datasets(benchmark, first)
         done = Done(self._store, datasets) if self._resume else None
-        if done is not None and all(done.record(leg) is not None for leg in legs):
+        to_run = legs if done is None else [leg for leg in legs if done.record(leg) is None]
+        if done is not None and not to_run:
             return [self._kept(leg, done) for leg in legs]
-        self._check_scoring(legs, benchmark, datasets)
+        self._check_scoring(to_run, benchmark, datasets)
         with self._engine(first, benchmark, datasets) as engine:
             group = Group(benchmark, datasets, self._data_dir, engine, self._store, self._command, self._observer)
             if done is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 import pytest
 
 from harness.benchmarks.gpt_oss_120b.judge.settings import JudgeSettings, current
-from harness.cli import run_harness
+from harness.cli import run_audit_test07, run_audit_test09, run_harness
 from harness.errors import ConfigError, MissingError, UnknownName
 from harness.ledger import RunId, RunRecord
 from harness.ledger.record import Verdict
 from harness.runs.plan import PlannedLeg
-from tests.harness_process import ScriptedProject
+from tests.harness_process import ROOT, ScriptedProject
 from tests.ledger.made_records import finished
 
 
@@ -124,6 +125,7 @@ def test_the_data_folder_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         ("--benchmarks=gpt-oss", "gpt-oss-120b"),
         ("--scenarios=Servers", "Server"),
         ("--test_mode=Accuracy", "AccuracyOnly"),
+        ("--legs=TEST7", "TEST07"),
         ("--round=v6.2", "v6.1"),
     ],
 )
@@ -173,3 +175,51 @@ def test_a_data_set_that_is_not_there(tmp_path: Path) -> None:
         run_harness.run([f"--data_dir={tmp_path}/none"])
     assert caught.value.mend
     assert not list(Path.cwd().glob("results/*/*/*/*/attempt_*"))
+
+
+AUDITED = ["performance", "accuracy", "TEST07", "TEST09"]
+
+
+@pytest.fixture
+def _audited(scripted_project: ScriptedProject) -> None:
+    shutil.copytree(ROOT / "compliance", scripted_project.folder / "compliance")
+
+
+@pytest.mark.usefixtures("_audited")
+def test_legs_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = Runner(valid=True)
+    monkeypatch.setattr(run_harness, "run_legs", runner)
+    run_harness.run(["--legs=TEST09, performance,accuracy,TEST07", "--scenarios=Offline", "--resume"])
+    assert [leg.leg for leg in runner.legs] == AUDITED
+    assert runner.given["resume"] is True
+
+
+@pytest.mark.usefixtures("_audited")
+@pytest.mark.parametrize(("module", "test"), [(run_audit_test07, "TEST07"), (run_audit_test09, "TEST09")])
+@pytest.mark.parametrize(("valid", "code"), [(True, 0), (False, 1)])
+def test_an_audit_is_a_verb(monkeypatch: pytest.MonkeyPatch, module: Any, test: str, valid: bool, code: int) -> None:
+    runner = Runner(valid=valid)
+    monkeypatch.setattr(run_harness, "run_legs", runner)
+    assert module.run(["--scenarios=Server"]) == code
+    assert [(leg.scenario, leg.leg) for leg in runner.legs] == [("Server", test)]
+    assert runner.given["resume"] is False
+    assert runner.given["command"][3:] == [f"run_audit_{test.lower()}", "--scenarios=Server"]
+
+
+@pytest.mark.parametrize(
+    "argv", [["--legs=TEST07", "--test_mode=AccuracyOnly"], ["--legs="], ["--legs"], ["--threshold=1"]]
+)
+def test_options_that_make_no_sense(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_harness.run(argv)
+    assert ended.value.code == 2
+    assert argv[0].partition("=")[0] in capsys.readouterr().err
+
+
+def test_no_option_of_an_audit_moves_a_threshold(capsys: pytest.CaptureFixture[str]) -> None:
+    for module in (run_audit_test07, run_audit_test09):
+        for option in ("--threshold=1", "--legs=accuracy", "--min-output-tokens=1", "--audit-config=x"):
+            with pytest.raises(SystemExit) as ended:
+                module.run([option])
+            assert ended.value.code == 2
+    assert "unrecognized arguments" in capsys.readouterr().err

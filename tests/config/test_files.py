@@ -131,6 +131,25 @@ def test_offline_cannot_be_a_share_of_itself(project: Project) -> None:
     assert "Offline's own rate" in error.what
 
 
+def test_offlines_audits_have_no_rate(project: Project) -> None:
+    error = refused_benchmark(project, scenarios={"Offline": {"target_qps": 5, "audit_shares": {"TEST07": 0.5}}})
+    assert "audit_shares says nothing there" in error.what
+
+
+@pytest.mark.parametrize("shares", [{"TEST07": 0}, {"TEST07": 1.1}, {"TEST01": 0.5}, {"performance": 0.5}])
+def test_shares_that_are_none(project: Project, shares: dict[str, float]) -> None:
+    refused_benchmark(project, scenarios={"Server": {"target_qps": 5, "audit_shares": shares}})
+
+
+def test_a_scenario_may_have_an_engine_of_its_own(project: Project) -> None:
+    own = {"kind": "scripted", "slots": 7}
+    scenarios = {"Offline": {"target_qps": 5}, "Interactive": {"target_qps": 2, "engine": own}}
+    write_benchmark(project, scenarios=scenarios)
+    file = project.benchmark("BOX", "gpt-oss-120b")
+    assert file.engine_of("Offline") == file.engine
+    assert file.engine_of("Interactive") == file.engine.model_copy(update={"slots": 7})
+
+
 def test_server_may_be_a_share_of_offline(project: Project) -> None:
     write_benchmark(project, scenarios={"Server": {"target_qps": {"offline_share": 0.4}}})
     rate = project.benchmark("BOX", "gpt-oss-120b").scenarios["Server"].target_qps

@@ -10,7 +10,15 @@ from harness.engines.base import Checkpoint, EngineInfo
 from harness.ledger import Fingerprint
 from harness.ledger.hashes import source_sha256
 from harness.ledger.record import Machine
-from harness.runs.identity import fingerprint, versions
+from harness.runs.identity import (
+    OF_THE_ENGINE,
+    OF_THE_PLACE,
+    before_the_engine,
+    changed,
+    configured,
+    fingerprint,
+    versions,
+)
 from harness.runs.plan import PlannedLeg
 from tests.runs.made_legs import engine_info, leg
 
@@ -79,3 +87,17 @@ def test_versions_are_those_installed() -> None:
     assert found["harness"] == harness.__version__
     assert found["harness_source"] == source_sha256()
     assert all(found.values())
+
+
+def test_the_audits_of_a_row_share_it_whatever_their_rate() -> None:
+    shares = {"Server": {"target_qps": 4, "audit_shares": {"TEST07": 0.2}}}
+    row = {prints(leg("Server", name, scenarios=shares)).digest for name in ("performance", "TEST07", "TEST09")}
+    assert row == {prints(leg("Server")).digest}
+
+
+def test_what_is_known_before_an_engine_runs_is_the_same_then() -> None:
+    early = before_the_engine(leg(), HASHES, machine())
+    assert changed(prints(), early, but=OF_THE_ENGINE) == []
+    assert changed(prints(), configured(leg()), but=(*OF_THE_ENGINE, *OF_THE_PLACE)) == []
+    assert changed(prints(), early) == ["checkpoint", "engine.torch"]
+    assert changed(prints(leg(seed=1)), early, but=OF_THE_ENGINE) == ["config.seed"]

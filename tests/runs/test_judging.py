@@ -65,7 +65,7 @@ def running(store: ResultsStore, loadgen_runs: dict[tuple[str, str], Path]) -> P
 
 @pytest.fixture(autouse=True)
 def _benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: Any = SimpleNamespace(dataset=lambda *_: table())
+    made: Any = SimpleNamespace(dataset=lambda *_: table(), deviations=lambda _: ("judged otherwise",))
     monkeypatch.setattr(benchmarks, "get", lambda *_: made)
 
 
@@ -92,6 +92,7 @@ def test_a_harness_that_was_killed_after_loadgen_ended_loses_nothing(store: Resu
     assert stored(running).record == ended
     assert ended.fingerprint == waiting.record.fingerprint
     assert ended.ended_at == waiting.record.ended_at
+    assert ended.deviations == ["judged otherwise"]
     assert isinstance(told[-1], LegFinished)
     assert told[-1].detail.startswith("FAIL, mean_output_tokens 4.000 (1150.38 to 1406.02)")
 

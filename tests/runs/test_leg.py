@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from harness.benchmarks.base import Dataset
-from harness.clients.loadgen.job import Outcome
+from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.engines.base import PromptTable
 from harness.errors import ConfigError, MissingError, RunBroke
 from harness.events import Event, LegFinished, Note, ignore
-from harness.ledger import ResultsStore
+from harness.ledger import ResultsStore, State, read_record, write_record
+from harness.ledger.record import Counts
 from harness.runs import endings
 from harness.runs import leg as leg_module
 from harness.runs.leg import Group, run_leg
@@ -87,3 +88,34 @@ def test_a_full_disk_does_not_hide_why_a_leg_broke(tmp_path: Path, monkeypatch: 
     notes = [event.text for event in told if isinstance(event, Note)]
     assert any("No space left on device" in note for note in notes)
     assert any(isinstance(event, LegFinished) and event.verdict == "broken" for event in told)
+
+
+def test_a_disk_that_is_full_when_loadgen_has_ended_costs_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ResultsStore(tmp_path)
+    run_id, folder = store.new_attempt("BOX", "gpt-oss-120b", "Offline", "performance")
+    write_record(folder, record(run_id))
+    counts = Counts(issued=1, answered=1, failed=0, outstanding=0, output_tokens=2)
+    outcome = Outcome(counts=counts, failures=[], error=None, exit_code=0, library_rows=1, loaded_rows=1)
+
+    def ended_well(*_: object) -> Outcome:
+        (folder / OUTCOME).write_text(outcome.model_dump_json())
+        return outcome
+
+    def full(*_: object) -> None:
+        raise MissingError("cannot write: No space left on device", where=folder / "run.json")
+
+    monkeypatch.setattr(leg_module, "_warm_up", lambda *_: None)
+    monkeypatch.setattr(leg_module, "_begin", lambda *_: (folder, record(run_id), LegSettings("", 10)))
+    monkeypatch.setattr(leg_module, "_job", lambda *_: None)
+    monkeypatch.setattr(leg_module, "run_job", ended_well)
+    members = dataclasses.replace(group(store), benchmark=SimpleNamespace(sampling=lambda *_, **__: None))
+    with monkeypatch.context() as patch:
+        patch.setattr(endings, "write_record", full)
+        with pytest.raises(MissingError, match="No space left"):
+            run_leg(leg(), members)
+    assert read_record(folder / "run.json").state is State.RUNNING
+    endings.end_dead_runs(store, ignore)
+    kept = read_record(folder / "run.json")
+    assert (kept.state, kept.counts) == (State.MEASURED, counts)

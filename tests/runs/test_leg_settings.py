@@ -125,3 +125,27 @@ def test_prompt_and_answer_must_fit_the_engine(longest: int, fits: bool) -> None
         check_lengths(planned, longest, engine_info())
     assert caught.value.expected == "at most 512 tokens together"
     assert "output_caps" in (caught.value.mend or "")
+
+
+# -- audits ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", ["Offline", "Server", "Interactive"])
+@pytest.mark.parametrize("is_short", [False, True])
+@pytest.mark.parametrize(("test", "rows"), [("TEST07", 990), ("TEST09", 6396)])
+def test_an_audit_says_how_many_rows_there_are_and_leaves_the_rest_to_its_file(
+    scenario: str, is_short: bool, test: str, rows: int
+) -> None:
+    """With LoadGen's built-in count of 6,396, an Offline TEST07 would ask nothing and crash."""
+    made = settings(leg(scenario, test, short=is_short), rows)
+    assert made.rows == rows
+    assert values(made) == {"target_qps": "7.5", "performance_sample_count_override": str(rows)}
+
+
+def test_an_audit_answers_under_the_cap_of_performance() -> None:
+    for test, audit in RULES.audit_rules.items():
+        assert output_cap(leg(name=test)) == audit.output_cap.value
+        assert deviations(leg(name=test)) == []
+        short_answers = leg(name=test, output_caps={"performance": 32, "accuracy": 64})
+        assert output_cap(short_answers) == 32
+        assert deviations(short_answers) == [f"output cap of the {test} leg 32 tokens (the round's: 10240)"]

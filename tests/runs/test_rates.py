@@ -84,3 +84,13 @@ def test_a_share_of_nothing(store: ResultsStore, key: str) -> None:
     log.write_text(log.read_text().replace("result_samples_per_second", key))
     with pytest.raises(MissingError, match="result_samples_per_second"):
         target_qps(leg("Server", scenarios=SHARE), WARMUP, store, prints())
+
+
+def test_an_audit_asks_at_its_share_of_the_scenarios_rate(store: ResultsStore) -> None:
+    add_offline(store, "5.0")
+    shares = {"Server": {"target_qps": {"offline_share": 0.4}, "audit_shares": {"TEST07": 0.25}}}
+    rate = target_qps(leg("Server", "TEST07", scenarios=shares), WARMUP, store, prints())
+    assert rate.target_qps == pytest.approx(0.5)
+    assert rate.origin.endswith("x 0.4 x 0.25 for TEST07")
+    for other in ("TEST09", "performance"):
+        assert target_qps(leg("Server", other, scenarios=shares), WARMUP, store, prints()).target_qps == 2
