@@ -260,7 +260,7 @@ def test_what_namespaces_hold(confined: Try, code: str, said: str) -> None:
 
 
 def test_inside_there_is_nothing_of_ours(confined: Try) -> None:
-    outside = ("/etc/passwd", "/root/.ssh", "/bin/sh", "/usr/bin", "/sys", "/var", str(Path(__file__)))
+    outside = ("/etc/passwd", "/etc/shadow", "/bin/sh", "/usr/bin", "/sys", "/var", str(Path(__file__)))
     code = f"""import posix
 seen = [posix.listdir('.'), posix.getuid() != 0, posix.getpid() < 9]
 tree = [path for path in {outside!r} if posix.access(path, 0)]
@@ -294,6 +294,19 @@ def test_what_works_in_the_folder(confined: Try) -> None:
     assert confined(code).ending is Ending.PASSED
     full = confined("for i in range(9):\n    open(str(i), 'wb').write(bytes(1 << 19))")
     assert (full.ending, "No space left" in full.detail) == (Ending.CRASHED, True)
+
+
+def test_a_container_that_lets_nobody_mount_proc_has_none_inside(
+    namespaces: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = sandbox.CONFINE.read_text(encoding="utf-8")
+    masked = source.replace('f"{root}/proc", "proc"', '"/nowhere", "proc"')
+    assert masked != source
+    (tmp_path / "confine.py").write_text(masked, encoding="utf-8")
+    monkeypatch.setattr(sandbox, "CONFINE", tmp_path / "confine.py")
+    code = f"import posix\nassert posix.listdir('/proc') == []\n{RIGHT}"
+    trial = try_solution(code, Problem("p", None, (Test("3", "6"),)), LIMITS, Cell("namespaces"), threading.Event())
+    assert trial.ending is Ending.PASSED, trial
 
 
 # -- where the kernel refuses ------------------------------------------------------------------------------------------

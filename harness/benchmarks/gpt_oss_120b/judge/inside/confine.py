@@ -13,7 +13,6 @@ import ctypes
 import errno
 import json
 import os
-import platform
 import resource
 import signal
 import stat
@@ -204,9 +203,9 @@ def build_root(cell: dict[str, Any]) -> None:
     options = f"mode=700,uid={INSIDE_ID},gid={INSIDE_ID},size={cell['folder_bytes']},nr_inodes=4096"
     mount("tmpfs", root + WORK, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
     os.chdir(root)
-    if platform.machine() not in PIVOT_ROOT:
-        raise Refusal(f"pivot_root on {platform.machine()}: unknown")
-    call("syscall", PIVOT_ROOT[platform.machine()], b".", b".")
+    if os.uname().machine not in PIVOT_ROOT:
+        raise Refusal(f"pivot_root on {os.uname().machine}: unknown")
+    call("syscall", PIVOT_ROOT[os.uname().machine], b".", b".")
     call("umount2", b".", MNT_DETACH)
     os.chdir("/")
     mount("none", "/", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
