@@ -12,7 +12,7 @@ from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.config import BenchmarkFile
 from harness.errors import MissingError, RunBroke
 from harness.events import LegFinished, Note, Observer
-from harness.gate import audit_rules, tree_rules
+from harness.gate import audit_rules
 from harness.gate.run_facts import ACCURACY
 from harness.ledger import RunRecord, State, StoredRun, write_record
 from harness.ledger.hashes import sha256
@@ -22,7 +22,7 @@ from harness.runs.endings import end
 from harness.runs.plan import PlannedLeg
 from harness.runs.verdict import conclude
 
-_OF_THE_NUMBER = {audit_rules.SCORE.id, audit_rules.LENGTH.id, tree_rules.AUDIT_VERDICT.id}
+_OF_THE_NUMBER = {audit_rules.SCORE.id, audit_rules.LENGTH.id, audit_rules.VERDICT.id}
 """What an audit's own number says already."""
 
 
