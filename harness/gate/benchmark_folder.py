@@ -40,13 +40,9 @@ def check_benchmark(
     mapping: Mapping[str, str],
     pack: RulePack,
 ) -> tuple[list[RowReport], list[Finding]]:
-    """The rows in a folder ``<division>/<submitter>/results/<system>/<name>``, and what is wrong with it as a whole.
-
-    An official name is never mapped, as the official checker has it.
-    """
+    """The rows in a folder ``<division>/<submitter>/results/<system>/<name>``, and what is wrong with it as a whole."""
     name = folder.name
-    official = {*pack.benchmarks, *pack.other_benchmarks.value}
-    benchmark = name if name in official else mapping.get(name, name)
+    benchmark = _official_name(name, mapping, pack)
     if benchmark in pack.other_benchmarks.value:
         return [], list(_unruled(index, folder, system, benchmark, pack))
     if benchmark not in pack.benchmarks:
@@ -65,6 +61,15 @@ def check_benchmark(
     if pack.holds("scenario_set", division):
         found += _scenario_set(folder, index.folders(folder), _set_of(system, rules))
     return rows, found
+
+
+def _official_name(name: str, mapping: Mapping[str, str], pack: RulePack) -> str:
+    """The benchmark that a folder's name means. An official name is never mapped, nor an alias, as the official checker
+    has it.
+    """
+    if name in pack.benchmarks or name in pack.other_benchmarks.value:
+        return name
+    return pack.benchmark_aliases.value.get(name) or mapping.get(name) or name
 
 
 def _unruled(

@@ -151,7 +151,7 @@ class RunFacts:
     def loadgen_scenario(self) -> str:
         """LoadGen's name of the scenario."""
         own = applied(self.rules, self.scenario)
-        return self.scenario if own is None else own.loadgen_scenario.value
+        return _LOADGEN_NAMES.get(self.scenario, self.scenario) if own is None else own.loadgen_scenario.value
 
     @property
     def tool_rules(self) -> ScenarioRules:

@@ -54,7 +54,7 @@ class SummaryLog:
                 if text in sections:
                     section = text
                 elif count is not None:
-                    counts[count[2].lower()] = 0 if count[1] == "No" else int(count[1])
+                    counts[count[2].lower()] = 0 if count[1].lower() == "no" else int(count[1])
                 elif key and colon:
                     sections[section].setdefault(key.rstrip(), value.lstrip())
         if "error" not in counts:

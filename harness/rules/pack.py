@@ -24,6 +24,7 @@ class RulePack(Strict):
 
     ``division_rules`` says in which divisions a check of the official checker holds, as its code has it.
     ``other_benchmarks`` are those of the round that the pack has no rules for, with the system types they may run on.
+    ``benchmark_aliases`` are further names of benchmarks -> official ones, in every division.
     ``profiles`` are other programmes'.
     """
 
@@ -51,6 +52,7 @@ class RulePack(Strict):
     tree: Tree
     benchmarks: Annotated[dict[str, AnyBenchmark], Field(min_length=1)]
     other_benchmarks: Ruled[dict[str, list[str]]]
+    benchmark_aliases: Ruled[dict[str, str]]
     rulings: list[Ruling]
     profiles: dict[str, Profile]
 

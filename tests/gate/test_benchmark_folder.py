@@ -108,6 +108,15 @@ def test_an_official_name_is_not_mapped(tree):
     assert {one.place.benchmark for one in check(home).rows} == {BENCHMARK}
 
 
+@pytest.mark.parametrize("division", ["open", "closed"])
+def test_further_names_that_the_round_knows(tree, division):
+    home = tree(division)
+    shutil.copytree(server(home).parent, server(home).parent.with_name("resnet50"))
+    write(home / "model_mapping.json", json.dumps({"resnet50": BENCHMARK}))
+    unruled = [f for f in check(home).findings if f.rule == "TREE-UNRULED"]
+    assert [f.found for f in unruled] == ["results of resnet"]
+
+
 def test_no_mapping_in_closed(tree):
     home = tree("closed")
     open_names(home)

@@ -164,6 +164,23 @@ def test_interactive_of_a_round_without_it_is_held_to_what_loadgen_calls_it(run)
     assert all(f.severity is Severity.REJECT for f in findings)
 
 
+def severities(findings: list[Finding]) -> dict[str, str]:
+    return {f.rule: f.severity.value for f in findings}
+
+
+def test_nobody_says_how_many_samples_a_scenario_of_open_alone_issues(run):
+    folder = run("SingleStream", "performance")
+    found = severities(check(folder, "SingleStream", "performance", benchmark=VLM, division="open"))
+    assert found["LG-COVERAGE"] == "review"
+    assert found["LG-LIBRARY"] == "reject"
+
+
+@pytest.mark.parametrize(("ran", "said"), [("Interactive", False), ("SingleStream", True)])
+def test_interactive_is_loadgen_s_server_where_the_round_rules_neither(run, ran, said):
+    findings = check(run(ran, "performance"), "Interactive", "performance", benchmark=AGENTIC, division="open")
+    assert ("LG-SCENARIO" in severities(findings)) is said
+
+
 def test_single_stream_is_measured_in_milliseconds(run):
     detail = DetailLog.read(run("SingleStream", "performance", early_stopping_latency_ss=2_500_000) / DETAIL)
     metric = result_metric(detail, load("v6.1").benchmark(AGENTIC).scenario("SingleStream"))

@@ -78,6 +78,13 @@ def test_crlf_and_figures_that_are_none(tmp_path, loadgen_runs):
     assert summary.stat("Min latency (ns)") > 0
 
 
+@pytest.mark.parametrize("text", ["No errors encountered.", "NO ERRORS ENCOUNTERED.", "no error", "0 Errors"])
+def test_a_count_in_any_case(tmp_path, text):
+    path = tmp_path / "mlperf_log_summary.txt"
+    path.write_text(f"{text}\n")
+    assert SummaryLog.read(path).errors == 0
+
+
 def test_a_line_of_spaces_takes_no_time(tmp_path):
     path = tmp_path / "mlperf_log_summary.txt"
     path.write_text("a" + " " * 60_000 + "b\nNo warnings encountered.\nNo errors encountered.\n")

@@ -129,6 +129,9 @@ def test_a_benchmark_agrees_with_itself(name: str, benchmark: str) -> None:
 def test_a_round_has_no_benchmark_twice(name: str) -> None:
     pack = rules.load(name)
     assert not set(pack.benchmarks) & set(pack.other_benchmarks.value)
+    official = {*pack.benchmarks, *pack.other_benchmarks.value}
+    assert set(pack.benchmark_aliases.value.values()) <= official
+    assert not set(pack.benchmark_aliases.value) & official
 
 
 def test_rulings_concern_what_there_is() -> None:
@@ -203,6 +206,8 @@ def test_numbers_of_the_round_are_the_checkers(checker: ModuleType, name: str) -
     assert set(pack.divisions.value) == set(checker.VALID_DIVISIONS)
     assert pack.availability.value == checker.VALID_AVAILABILITIES
     assert sorted([*pack.benchmarks, *pack.other_benchmarks.value]) == sorted(config["models"])
+    aliases = {alias: name for alias, name in config["model_mapping"].items() if name in config["models"]}
+    assert pack.benchmark_aliases.value == aliases
     for other, system_types in pack.other_benchmarks.value.items():
         for system_type in ("datacenter", "edge", "datacenter,edge"):
             table = config["required-scenarios-" + system_type.replace(",", "-")]
