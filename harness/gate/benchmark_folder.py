@@ -11,7 +11,7 @@ from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constant
 from harness.gate.findings import Finding, Rule, Severity
 from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.row import RowReport, check_row, check_structure
-from harness.gate.row_layout import RowPlace
+from harness.gate.row_layout import RowPlace, layout_of
 from harness.gate.rulings import check_scenario_rulings
 from harness.gate.system_description import categories_of
 from harness.rules import BenchmarkRules, RulePack
@@ -29,7 +29,9 @@ def model_mapping(index: TreeIndex, folder: PurePosixPath, pack: RulePack, found
         found.append(R.MAPPING.broken(path, str(error)))
         return {}
     wrong = [name for name, official in mapping.items() if not isinstance(official, str)]
-    found += [R.MAPPING.broken(path, f"{name!r} is mapped to {mapping[name]!r}") for name in wrong]
+    found += [  # a folder of that name is a benchmark that nobody knows, which rejects it
+        R.MAPPING.broken(path, f"{name!r} is mapped to {mapping[name]!r}", severity=Severity.REVIEW) for name in wrong
+    ]
     return {name: official for name, official in mapping.items() if isinstance(official, str)}
 
 
@@ -51,7 +53,7 @@ def check_benchmark(
     found = list(_category(folder, system, benchmark, pack))
     rows: list[RowReport] = []
     for scenario in index.folders(folder):
-        taken, spelling = _scenario(folder / scenario, rules, pack)
+        taken, spelling = _scenario(index, folder / scenario, rules, pack)
         found += spelling
         if taken is not None:
             _, submitter, _, system_name, _ = folder.parts
@@ -99,23 +101,37 @@ def _wrong_category(
     return R.SYSTEM_CATEGORY.broken(path, found, " or ".join(wanted), severity=severity, source=source)
 
 
-def _scenario(folder: PurePosixPath, rules: BenchmarkRules, pack: RulePack) -> tuple[str | None, list[Finding]]:
+def _scenario(
+    index: TreeIndex, folder: PurePosixPath, rules: BenchmarkRules, pack: RulePack
+) -> tuple[str | None, list[Finding]]:
     """The scenario that a folder is checked as, None for none; and what is wrong with its name."""
     name = folder.name
     if name in rules.scenarios:
         return name, []
     known = scenarios_of(pack)
     right = next((scenario for scenario in known if scenario.lower() == name), None)
+    right = right or _scenario_of_client(index, folder, rules, pack)
     taken = name if name in known else right
     if taken is None or (right is not None and rules.scenario_spelling_exact is not None):
         return None, [_unknown(R.SCENARIO, folder, name, list(rules.scenarios))]
     found = []
     if right is not None:
-        said = f"{name}, which the official checker takes for {right} inferred from another"
+        said = f"{name}, which the official checker takes for {right}"
         found.append(R.SCENARIO.broken(folder, said, right, severity=Severity.REVIEW))
     if taken not in rules.scenarios:
         found.append(_unruled_scenario(folder, taken, rules))
     return taken, found
+
+
+def _scenario_of_client(index: TreeIndex, folder: PurePosixPath, rules: BenchmarkRules, pack: RulePack) -> str | None:
+    """The scenario that the endpoints client's word for it means, in any case, as the name of a folder of its reports;
+    None where it has no word of its own.
+    """
+    client, word = pack.layouts.endpoints, folder.name.lower()
+    scenario = None if client is None else client.scenario_of_type.value.get(word)
+    if scenario is None or scenario.lower() == word:
+        return None
+    return scenario if layout_of(index, folder, pack, rules.layouts)[0] == "endpoints" else None
 
 
 def scenarios_of(pack: RulePack) -> list[str]:

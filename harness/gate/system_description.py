@@ -62,7 +62,9 @@ def _fields(system: Mapping[str, Any], path: PurePosixPath, pack: RulePack) -> I
             source = pack.system_fields.may_be_empty.source
             yield R.SYSTEM_EMPTY.broken(path, f"{field} is {system[field]!r}", source=source)
         elif isinstance(system[field], list | dict) or (field in NOTES and not isinstance(system[field], str | None)):
-            yield R.SYSTEM_VALUE.broken(path, f"{field} is a {type(system[field]).__name__}")
+            # Only notes are put together; of any other field the published table shows the list.
+            severity = None if field in NOTES and system[field] else Severity.REVIEW
+            yield R.SYSTEM_VALUE.broken(path, f"{field} is a {type(system[field]).__name__}", severity=severity)
         elif isinstance(system[field], str) and '"' in system[field]:
             yield R.SYSTEM_QUOTE.broken(path, f"{field} has a double quote")
 

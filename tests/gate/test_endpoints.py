@@ -104,6 +104,26 @@ def test_singlestream_is_the_mean_in_milliseconds(endpoints):
     assert any(f.rule == "RULING-SINGLESTREAM-METRIC" for f in row.findings)
 
 
+@pytest.mark.parametrize("word", ["Online", "online"])
+@pytest.mark.parametrize(("division", "verdict"), [("open", Verdict.REVIEW), ("closed", Verdict.REJECT)])
+def test_the_client_s_word_for_a_scenario_is_one_in_open(endpoints, word, division, verdict):
+    home = endpoints(GPT, division)
+    folder = endpoints_row(home, GPT, "Server")
+    folder.rename(folder.with_name(word))
+    report = check(home)
+    assert ("TREE-SCENARIO", "review") in said(report)
+    assert {row.place.scenario for row in report.rows} == set(SCENARIOS[GPT])
+    assert report.verdict is verdict
+
+
+@pytest.mark.parametrize("word", ["OFFLINE", "Poisson"])
+def test_any_other_word_is_none(endpoints, word):
+    home = endpoints(GPT, "open")
+    folder = endpoints_row(home, GPT, "Offline")
+    folder.rename(folder.with_name(word))
+    assert ("TREE-SCENARIO", "reject") in said(check(home))
+
+
 def test_several_data_sets_are_weighed_as_the_benchmark_does(endpoints):
     row = check(endpoints(GPT)).rows[0]
     assert row.accuracy == pytest.approx((0.9 * 30 + 0.8 * 198 + 0.85 * 1055) / 1283 * 100)
