@@ -30,6 +30,7 @@ EVALUATORS = {"gpt-oss-120b": Path("language/gpt-oss-120b/eval_mlperf_accuracy.p
 SCORE = "Accuracy score"
 
 _TIMEOUT_S = 3600.0
+_TOKENIZER = "tokenizer"
 _SCORE_DIGITS = 5e-4  # it is printed with three digits after the point
 _LENGTH_DIGITS = 0.0051  # and lengths with two
 _LENGTH_LABELS = ("Total samples", MEAN, "Min output tokens", "Max output tokens", "Std deviation")
@@ -106,7 +107,8 @@ class Reference:
         tables = [file.path for file in dataset.files if file.path.suffix == ".parquet"]
         if benchmark not in EVALUATORS or not tables:
             raise ReferenceFailed("there is no evaluator, or no table that it reads")
-        table = scratch / tables[0].name  # by a short name: the paths of this machine are nobody's business
+        # By short names: the evaluator writes them into its text, and the paths of this machine are nobody's business.
+        table = scratch / tables[0].name
         table.symlink_to(tables[0].absolute())
         words = [
             str(self.evaluator_python),
@@ -115,7 +117,8 @@ class Reference:
             table.name,
         ]
         if self.tokenizer is not None:
-            words += ["--tokenizer", str(self.tokenizer)]
+            (scratch / _TOKENIZER).symlink_to(self.tokenizer.absolute(), target_is_directory=True)
+            words += ["--tokenizer", _TOKENIZER]
         return shlex.join(words).replace("{", "{{").replace("}", "}}") + " --mlperf-log {accuracy_log}"
 
 
