@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.benchmarks.gpt_oss_120b.judge import Ending, Limits, sandbox
+from harness.benchmarks.gpt_oss_120b.judge import Ending, Limits, Trial, sandbox
 from harness.benchmarks.gpt_oss_120b.judge.problems import Problem, Test
 from harness.benchmarks.gpt_oss_120b.judge.sandbox import Cell
 from harness.benchmarks.gpt_oss_120b.judge.trial import try_solution
@@ -38,6 +38,8 @@ SHORT = replace(LIMITS, test_s=0.7)
         "x = Counter(); heappush([], 1); print(gcd(2 * int(input()), 0))",
         "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\nprint(f(9000) - 9000 + 2 * int(input()))",
         "import numpy as np\nprint(np.array([int(input())]).sum() * 2)",
+        "from dataclasses import dataclass\n@dataclass\nclass P:\n    n: int\nprint(2 * P(int(input())).n)",
+        "def f(n: int):\n    return n\nassert f.__annotations__ == {'n': int}\nprint(2 * f(int(input())))",
         "import threading\nt = threading.Thread(target=lambda: print(2 * int(input())))\nt.start()\nt.join()",
         "print(2 * int(input()), file=sys.stdout)\nprint('noise', file=sys.stderr)",
         "import os\nos.write(1, b'not the output')\n" + RIGHT,
@@ -51,8 +53,8 @@ def test_programs_that_pass_there(free: Try, code: str) -> None:
     ("code", "said"),
     [
         ("print(sum(len(line) for line in sys.stdin))", "TypeError"),
-        ("for _ in range(9):\n    sys.stdin.readline()", "StopIteration"),
-        ("input()\ninput()", "EOFError"),
+        ("for _ in range(9):\n    stdin.readline()", "StopIteration"),
+        ("for _ in range(9):\n    input()", "EOFError"),
         ("sys.stdin.buffer.readlines()", "AttributeError"),
         ("sys.stdout.buffer.write(b'ok')", "AttributeError"),
         ("x = 1\ndef f():\n    global x\n    x += 1\nf()", "NameError"),
@@ -71,9 +73,21 @@ def test_programs_that_crash_there(free: Try, code: str, said: str) -> None:
     assert re.search(said, trial.detail), trial
 
 
-def test_standard_input_taken_by_name_is_empty_there(free: Try) -> None:
-    trial = free("from sys import stdin\nprint('ok' if stdin.read() == '' else 'input')", TEXT)
-    assert trial.ending is Ending.PASSED
+@pytest.mark.parametrize(
+    ("stdin", "lines"),
+    [
+        ("import sys\nlines = [sys.stdin.readline() for _ in range(5)]", ["ab\n", "\n", "cd\n", "", ""]),
+        ("import sys\nlines = sys.stdin.readlines()", ["ab", "", "cd", ""]),
+        ("lines = [input(), input(), input()]", ["ab", "", "cd"]),
+        ("from sys import stdin\nlines = [stdin.readline() for _ in range(4)]", ["ab", "", "cd", ""]),
+        ("from sys import stdin\nlines = list(stdin)", []),
+        ("import sys\nlines = [sys.stdin.read(), sys.stdin.read()]", ["ab\n\ncd\n"] * 2),
+        ("import sys\nlines = [sys.stdin.buffer.readline(), sys.stdin.buffer.readline()]", [b"ab\n"] * 2),
+        ("lines = open(0).readlines()", []),
+    ],
+)
+def test_how_input_is_read_there(free: Try, stdin: str, lines: list[object]) -> None:
+    assert free(f"{stdin}\nassert lines == {lines!r}, lines\nprint('ok')", TEXT) == Trial(Ending.PASSED, 1, "1 tests")
 
 
 @pytest.mark.parametrize(

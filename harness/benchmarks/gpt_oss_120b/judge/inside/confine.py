@@ -286,7 +286,7 @@ def become(source: str, cell: dict[str, Any]) -> NoReturn:
     for path in cell["modules"]:
         sys.path.append(path)
     sys.argv = [cell["program"]]
-    exec(compile(source, "<program>", "exec"), {"__name__": "__main__"})  # noqa: S102 - this is what it is for
+    exec(compile(source, "<program>", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102 - this is what it is for
     sys.exit(0)
 
 

@@ -5,8 +5,8 @@ the solution, {"code", "function"}; then inputs, as text behind one byte. Expect
 
 What a solution meets is LiveCodeBench's world, oddities included (lcb_runner/evaluation/testing_util.py): star imports
 before the code; a program's top level becomes the body of a function, its imports staying outside; ``sys.stdin`` is an
-object without iteration whose lines have no ends and whose ``buffer.readline`` always gives the first; functions that
-change files or processes are gone. Another judge would give other verdicts, and the reference's is what counts.
+object without iteration whose ``buffer.readline`` always gives the first line; functions that change files or processes
+are gone. Another judge would give other verdicts, and the reference's is what counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 STARRED = (
     *("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics"),
@@ -69,11 +69,10 @@ class FirstLine:
 
 
 class Input:
-    """What ``sys.stdin`` is: no iteration, lines without ends, StopIteration behind the last."""
+    """What ``sys.stdin`` is: no iteration, lines of ``readlines`` without ends, all of it at each ``read``."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._lines = iter(text.split("\n"))
         self._file = io.StringIO(text)
         self.buffer = FirstLine(text)
 
@@ -81,16 +80,22 @@ class Input:
         """The whole input, each time."""
         return self._text
 
-    def readline(self, *_: object) -> str:
-        """The next line, without its end."""
-        return next(self._lines)
-
     def readlines(self, *_: object) -> list[str]:
         """All lines, without their ends."""
         return self._text.split("\n")
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever StringIO has
         return getattr(self._file, name)
+
+
+def redirect_by_name(stdin: TextIO, text: str) -> None:
+    """The methods of the stream that was ``sys.stdin`` before: what a program has that took it by name."""
+    lines = iter(text.split("\n"))
+    vars(stdin).update(
+        read=lambda *_: text,
+        readline=lambda *_: next(lines),
+        readlines=lambda *_: text.split("\n"),
+    )
 
 
 class Output(io.StringIO):
@@ -140,6 +145,7 @@ def take_channel() -> tuple[BinaryIO, BinaryIO]:
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)
     os.close(nowhere)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - another object than sys.__stdin__, as there
     return requests, replies
 
 
@@ -173,6 +179,7 @@ def take_away() -> None:
 
 def compile_program(code: str, _: str | None) -> Callable[[str], dict[str, Any]]:
     """A program from standard input to standard output. Raises whatever compiling it raises."""
+    stdin = sys.stdin
     tree = ast.parse(code)
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.If) and ast.unparse(last.test) == "__name__ == '__main__'":
@@ -185,6 +192,7 @@ def compile_program(code: str, _: str | None) -> Callable[[str], dict[str, Any]]
 
     def run(given: str) -> dict[str, Any]:
         output = Output()
+        redirect_by_name(stdin, given)
         vars(sys).update(stdin=Input(given), stdout=output)
         with contextlib.suppress(SystemExit):
             module[PROGRAM]()
@@ -209,7 +217,7 @@ def compile_function(code: str, name: str | None) -> Callable[[str], dict[str, A
 def run_module(text: str) -> dict[str, Any]:
     """Executes a module's text; its names."""
     module = ModuleType("solution")
-    exec(compile(text, "<solution>", "exec"), vars(module))  # noqa: S102 - this is what it is for
+    exec(compile(text, "<solution>", "exec", dont_inherit=True), vars(module))  # noqa: S102 - this is what it is for
     return vars(module)
 
 
