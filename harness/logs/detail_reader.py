@@ -24,6 +24,9 @@ KEPT = 100
 MAX_KEPT_CHARACTERS = 8 << 20
 """Of the records that are kept, together; LoadGen's have some tens of thousands."""
 
+MAX_OTHER_LINES = 100_000
+"""Lines that are no records, blank ones too; a log of nothing else is not read to its end."""
+
 _LOADED_SET = "loaded_qsl_set"
 _LOADED_START = b':::MLLOG {"key": "loaded_qsl_set", "value": ['
 _REASON = "result_invalid_reason"
@@ -74,6 +77,7 @@ class Reader:
         self.reasons: list[str] = []
         self.loaded = LoadedRows()
         self.strays = 0
+        self._others = 0
         self._seen = 0
         self._kept_characters = 0
 
@@ -92,8 +96,14 @@ class Reader:
         elif number == 1:
             expected = f"a first line that begins {MARKER.decode()}"
             raise LogError("not a detail log of LoadGen's", self.path, 1, expected=expected)
-        elif text.strip():
-            self.strays += 1
+        else:
+            self._take_other(number, text)
+
+    def _take_other(self, number: int, text: str) -> None:
+        self._others += 1
+        self.strays += bool(text.strip())
+        if self._others > MAX_OTHER_LINES:
+            raise LogError(f"more than {MAX_OTHER_LINES} lines that are no records", self.path, number)
 
     def end(self) -> None:
         """Tells that the file has ended. LogError where nothing was in it."""

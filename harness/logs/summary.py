@@ -45,7 +45,7 @@ class SummaryLog:
         with passing(source) as file:
             path, seen = file.path, 0
             for number, raw in file.lines(_MAX_LINE_BYTES):
-                seen += len(raw)
+                seen += len(raw) + 1
                 if seen > _MAX_BYTES:
                     raise LogError(f"a summary of more than {_MAX_BYTES} bytes", path, number)
                 text = _decoded(path, number, raw).strip()

@@ -118,6 +118,10 @@ def test_all_reasons_of_an_invalid_run_are_told(tmp_path):
     assert log.contradictions == ()
 
 
+def test_blank_lines_are_not_strays(tmp_path):
+    assert DetailLog.read(written(tmp_path, record("a", 1) + " \n" * 100_000)).stray_lines == 0
+
+
 def test_crlf_and_stray_lines_are_borne(tmp_path):
     log = DetailLog.read(written(tmp_path, (record("a", 1) + "hello\n\n" + record("b", 2)).replace("\n", "\r\n")))
     assert log.lines["b"] == 4
@@ -148,6 +152,7 @@ def test_crlf_and_stray_lines_are_borne(tmp_path):
         (record("a", 1) + record("result_invalid_reason", 3), "no text", 2),
         (record("loaded_qsl_set", [1, True]), "not a list of row numbers", 1),
         (record("a", 1).encode() + b":::MLLOG {\r\r\n", "carriage return", 2),
+        (record("a", 1) + "\n" * 100_001, "more than 100000 lines", 100_002),
     ],
 )
 def test_what_loadgen_never_writes_is_told_with_its_line(tmp_path, text, what, line):

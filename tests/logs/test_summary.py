@@ -59,6 +59,7 @@ def test_errors_are_counted(broken_run):
         b"x" * 60_000,
         b"9" * 5000 + b" errors encountered.\n",
         (b"x" * 50_000 + b"\n") * 21,
+        b"\n" * (1 << 20) + b"No errors encountered.\n",
     ],
 )
 def test_what_is_no_summary(tmp_path, text):
