@@ -48,7 +48,10 @@ def check_benchmark(
     if benchmark in pack.other_benchmarks.value:
         return [], list(_unruled(index, folder, system, benchmark, pack))
     if benchmark not in pack.benchmarks:
-        return [], [_unknown(R.BENCHMARK, folder, name, list(pack.benchmarks))]
+        # In open the official checker passes over a folder with no scenario in it.
+        passed_over = folder.parts[0] == "open" and not index.folders(folder)
+        severity = Severity.REVIEW if passed_over else None
+        return [], [_unknown(R.BENCHMARK, folder, name, list(pack.benchmarks), severity)]
     division, rules = folder.parts[0], pack.benchmark(benchmark)
     found = list(_category(folder, system, benchmark, pack))
     rows: list[RowReport] = []
@@ -180,10 +183,10 @@ def _scenario_set(folder: PurePosixPath, names: Iterable[str], wanted: tuple[Sce
         yield R.SCENARIO_SET.broken(folder, found, "none but " + ", ".join(allowed), source=source)
 
 
-def _unknown(rule: Rule, path: PurePosixPath, name: str, known: list[str]) -> Finding:
+def _unknown(rule: Rule, path: PurePosixPath, name: str, known: list[str], severity: Severity | None = None) -> Finding:
     near = difflib.get_close_matches(name.casefold(), [k.casefold() for k in known], n=1, cutoff=0.5)
     mend = None
     if near:
         right = next(k for k in known if k.casefold() == near[0])
         mend = f"did you mean {right!r}? " + rule.mend
-    return rule.broken(path, f"a folder {name}", "one of " + ", ".join(known), mend=mend)
+    return rule.broken(path, f"a folder {name}", "one of " + ", ".join(known), mend=mend, severity=severity)

@@ -51,6 +51,20 @@ BREACHES: list[Breach] = [
         "reject",
     ),
     (
+        "no benchmark",
+        "open",
+        lambda h: write(server(h).parent.with_name("logs") / "x", "x"),
+        "TREE-BENCHMARK",
+        "review",
+    ),
+    (
+        "no benchmark in closed",
+        "closed",
+        lambda h: write(server(h).parent.with_name("logs") / "x", "x"),
+        "TREE-BENCHMARK",
+        "reject",
+    ),
+    (
         "scenario in capitals",
         "open",
         lambda h: server(h).rename(server(h).parent / "SERVER"),
