@@ -45,7 +45,7 @@ def samples_per_second(facts: EndpointsFacts, *, given: bool = False) -> float:
         rate, kind = facts.number("qps"), facts.log.text(facts.key("scenario"))
         if rate is not None:
             return float(rate)
-        if kind is None or facts.layout.scenario_of_type.value.get(kind.casefold()) == "Offline":
+        if kind is None or facts.layout.scenario_of_type.value.get(kind.lower()) == "Offline":
             raise NoMetric(f"no qps, and type {kind}")
     issued, duration_ns = facts.number("issued"), facts.number("duration_ns")
     if not issued or not duration_ns:

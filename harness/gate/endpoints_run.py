@@ -44,7 +44,7 @@ def _scenario(facts: EndpointsFacts) -> Iterator[Finding]:
     if kind in names:
         return
     expected = f"type {' or '.join(names)} for {wanted}"
-    alike = kind is not None and kind.casefold() in (wanted.casefold(), *names)
+    alike = kind is not None and kind.lower() in (wanted.lower(), *names)
     spelled = alike and not facts.rules.use_token_latencies.value  # tokens have a metric of their own by spelling
     severity = Severity.REVIEW if kind is not None and (spelled or by_folder) else None
     yield R.SCENARIO.broken(facts.config.path, f"type {shown(kind)}", expected, severity=severity)

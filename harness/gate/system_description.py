@@ -73,16 +73,19 @@ def _numbers(system: Mapping[str, Any], path: PurePosixPath, pack: RulePack) -> 
     whole = pack.system_fields.whole_numbers
     for field in (*whole.value, *COUNTS):
         if system.get(field) and not _is_whole(system[field]):
-            milder = None if field in whole.value else Severity.REVIEW
+            milder = Severity.REVIEW if field not in whole.value or _is_made_whole(system[field]) else None
             yield R.SYSTEM_NUMBER.broken(path, f"{field} is {system[field]!r}", severity=milder, source=whole.source)
 
 
 def _is_whole(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return False
+    return isinstance(value, int | str) and not isinstance(value, bool) and _is_made_whole(value) and int(value) >= 0
+
+
+def _is_made_whole(value: object) -> bool:
+    """Whether the official programs get a whole number out of it."""
     try:
-        return int(value) >= 0
-    except ValueError:
+        return isinstance(value, int | float | str) and int(value) is not None
+    except (ValueError, OverflowError):
         return False
 
 
@@ -102,6 +105,6 @@ def _fixed_values(
         found = system.get(field)
         text = found if isinstance(found, str) else ""
         if text not in values:  # the official checker forgives the case
-            severity = Severity.REVIEW if text.casefold() in (v.casefold() for v in values) else None
+            severity = Severity.REVIEW if text.lower() in (v.lower() for v in values) else None
             expected = "one of " + ", ".join(values) if len(values) > 1 else values[0]
             yield rule.broken(path, f"{field} is {found!r}", expected, severity=severity)

@@ -208,6 +208,7 @@ BREACHES: list[tuple[str, str, Change, str, str, str]] = [
     ("offline in Server", "open", config(S, "type", "offline"), "EP-SCENARIO", "reject", QWEN),
     ("Offline for tokens", "open", config(O, "type", "Offline"), "EP-SCENARIO", "reject", GPT),
     ("Offline for images", "open", config(O, "type", "Offline"), "EP-SCENARIO", "review", QWEN),
+    ("offline in other letters", "open", config(O, "type", "o\ufb04ine"), "EP-SCENARIO", "reject", QWEN),
     ("offline in Interactive", "open", config(I, "type", "offline"), "EP-SCENARIO", "review", QWEN),
     ("no type", "open", config(I, "type", ...), "EP-SCENARIO", "reject", QWEN),
     ("a list as type", "open", config(T, "type", ["online"]), "EP-VALUE", "reject", AGENT),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from harness.gate import Verdict
 from tests.gate.made_tree import SYSTEM, change_json, remake_manifest, remove, write
 from tests.gate.tree_changes import Breach, box, breaches, check, replace
@@ -28,6 +30,15 @@ BREACHES: list[Breach] = [
     ("notes an empty list", "open", lambda h: change_json(box(h), sw_notes=[]), "SYS-VALUE", "review"),
     ("double quote", "open", lambda h: change_json(box(h), framework='a "b"'), "SYS-QUOTE", "review"),
     ("not a number", "open", lambda h: change_json(box(h), number_of_nodes="two"), "SYS-NUMBER", "reject"),
+    (
+        "number that is no number",
+        "open",
+        lambda h: change_json(box(h), number_of_nodes=float("inf")),
+        "SYS-NUMBER",
+        "reject",
+    ),
+    ("number with a fraction", "open", lambda h: change_json(box(h), number_of_nodes=2.0), "SYS-NUMBER", "review"),
+    ("number below 0", "open", lambda h: change_json(box(h), accelerators_per_node="-1"), "SYS-NUMBER", "review"),
     ("system_type", "open", lambda h: change_json(box(h), system_type="datacenter, edge"), "SYS-TYPE", "reject"),
     ("status", "open", lambda h: change_json(box(h), status="cloud"), "SYS-STATUS", "reject"),
     ("status in capitals", "open", lambda h: change_json(box(h), status="Available"), "SYS-STATUS", "review"),
@@ -52,3 +63,12 @@ def test_a_system_s_findings_are_its_rows(tree):
     change_json(box(home), cooling="")
     remake_manifest(home)
     assert {r.verdict for r in check(home).rows} == {Verdict.REJECT}
+
+
+@pytest.mark.parametrize(("said", "severity"), [("STRASSE", "reject"), ("STRAßE", "review"), ("Straße", None)])
+def test_a_name_in_another_case_is_compared_as_the_official_checker_does(tree, said, severity):
+    home = tree("open")
+    moved = home.rename(home.with_name("Straße"))
+    change_json(box(moved), submitter=said)
+    found = {f.severity.value for f in check(moved).findings if f.rule == "SYS-SUBMITTER"}
+    assert found == (set() if severity is None else {severity})
