@@ -14,7 +14,7 @@ from tests.gate.full_length import DETAIL, facts
 from tests.logs.loadgen_runs import Leg, edit
 
 VLM, AGENTIC = "qwen3-vl-235b-a22b", "qwen3.6-27b"
-OF = {"Offline": VLM, "Server": VLM, "Interactive": VLM, "SingleStream": AGENTIC}
+OF = {"Offline": VLM, "Server": VLM, "Interactive": VLM, "SingleStream": AGENTIC, "MultiStream": AGENTIC}
 LATENCY = "result_p99_latency_ns"
 CLOCK = {"power_begin": "08-20-2026 10:00:00.000", "power_end": "08-20-2026 10:10:01.000"}
 LONG = {"effective_min_duration_ms": 600_000, **CLOCK}
@@ -39,6 +39,18 @@ LEGS = {
     ),
     ("SingleStream", "accuracy"): Leg("SingleStream", "AccuracyOnly", 995, model=AGENTIC),
 }
+MULTI = Leg(
+    "MultiStream",
+    "PerformanceOnly",
+    1000,
+    {
+        "*.MultiStream.min_duration": "20",
+        "*.MultiStream.target_latency": "0.001",
+        "*.MultiStream.min_query_count": "1000",
+    },
+    model=AGENTIC,
+)
+"""Of a scenario that only open has."""
 # What a run of full length would differ in.
 CHANGES = {
     ("Offline", "performance"): {
@@ -173,6 +185,17 @@ def test_nobody_says_how_many_samples_a_scenario_of_open_alone_issues(run):
     found = severities(check(folder, "SingleStream", "performance", benchmark=VLM, division="open"))
     assert found["LG-COVERAGE"] == "review"
     assert found["LG-LIBRARY"] == "reject"
+
+
+def test_a_query_of_several_samples_loads_some_rows_twice(tmp_path):
+    folder = MULTI.run(tmp_path / "run")
+    edit(folder / DETAIL, **LONG)
+    detail = DetailLog.read(folder / DETAIL)
+    assert detail.loaded_samples > detail.loaded_distinct == MULTI.rows
+    assert check(folder, "MultiStream", "performance", division="open") == []
+    edit(folder / DETAIL, effective_samples_per_query=9)
+    findings = check(folder, "MultiStream", "performance", division="open")
+    assert severities(findings) == {"LG-LIBRARY": "reject"}
 
 
 @pytest.mark.parametrize(("ran", "said"), [("Interactive", False), ("SingleStream", True)])
