@@ -15,7 +15,7 @@ TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo test lint bench make_dataset run_harness run_audit_test07 run_audit_test09 status system submission check_submission
+.PHONY: help venv core_test demo test lint bench make_dataset fetch_dataset run_harness run_audit_test07 run_audit_test09 status system submission check_submission
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ $(VENV)/.installed: setup.py
 
 make_dataset: venv ## make the stand-in data set of gpt-oss-120b (ARGS=...)
 	$(PY) -m harness make_dataset $(ARGS)
+
+fetch_dataset: venv ## fetch the data set of gpt-oss-120b, or verify it: ARGS=--verify
+	$(PY) -m harness fetch_dataset $(ARGS)
 
 run_harness: venv ## run legs: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b --scenarios=Offline,Server"
 	$(PY) -m harness run_harness $(RUN_ARGS)

@@ -1,6 +1,13 @@
 """Rule packs: what a round demands, as dated data with sources."""
 
-from harness.rules.benchmark import BenchmarkRules, ImageRules, ScenarioRules, TokenRules, TrajectoryRules
+from harness.rules.benchmark import (
+    BenchmarkRules,
+    DatasetDownload,
+    ImageRules,
+    ScenarioRules,
+    TokenRules,
+    TrajectoryRules,
+)
 from harness.rules.pack import RulePack, load, rounds
 from harness.rules.rulings import Ruling
 from harness.rules.values import Metric, Ruled, Subset
@@ -11,6 +18,7 @@ LATEST = "v6.1"
 __all__ = [
     "LATEST",
     "BenchmarkRules",
+    "DatasetDownload",
     "ImageRules",
     "Metric",
     "RulePack",

@@ -54,6 +54,18 @@ class Bandwidth(Strict):
     egress_elements: int
 
 
+class DatasetDownload(Strict):
+    """Where a data set of MLCommons' storage is had, and what of it must be there.
+
+    ``index`` is a small text that holds the address of the files; a list of their md5 lies beside it. ``required`` are
+    the files without which legs cannot run, ``md5`` those hashes that a text of MLCommons' says too.
+    """
+
+    index: Ruled[Annotated[str, Field(pattern=r"^https?://[^/]+/.+\.uri$")]]
+    required: Ruled[list[str]]
+    md5: Ruled[dict[str, str]]
+
+
 class BenchmarkRules(Strict):
     """What every benchmark has, whatever goes in and out."""
 
@@ -70,6 +82,7 @@ class BenchmarkRules(Strict):
     audit_rules: dict[str, AuditRules] = Field(default_factory=dict)
     endpoints_audits: dict[str, Ruled[EndpointsAudit]] = Field(default_factory=dict)
     datasets: dict[str, Ruled[int]]
+    dataset_download: DatasetDownload | None = None
     accuracy_subsets: Ruled[dict[str, Subset]]
     accuracy_weighting: Ruled[Literal["per_repeat", "per_sample", "single"]]
     accuracy_target: Ruled[Target]
