@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from harness.cli.console import OUT
-from harness.cli.options import add_results_dir, add_selection
+from harness.cli.options import add_results_dir, add_selection, comma_list
 from harness.config.files import Project
 from harness.config.models import Entry, SubmissionFile
 from harness.errors import EXIT_OK, UnknownName
@@ -39,6 +39,7 @@ def run(argv: Sequence[str]) -> int:
         args.out,
         demonstration=args.demonstration,
         pack=load(submission.round),
+        attempts=args.attempts,
         observe=_tell,
     )
     _show(report)
@@ -51,6 +52,13 @@ def _parser() -> argparse.ArgumentParser:
     add_selection(parser)
     add_results_dir(parser)
     parser.add_argument("--submission", type=Path, default=None, help="the entries (default: submission.yaml)")
+    parser.add_argument(
+        "--attempts",
+        type=comma_list,
+        default=[],
+        metavar="RUN,RUN",
+        help="runs to file in place of the newest of their legs, each as <system>/<benchmark>/<scenario>/<leg>#<n>",
+    )
     parser.add_argument(
         "--demonstration",
         action="store_true",

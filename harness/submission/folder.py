@@ -14,6 +14,9 @@ from harness.ledger.store import ACCURACY, ACCURACY_TXT, DETAIL, LOGS, SUMMARY, 
 from harness.rules import RulePack
 from harness.submission import layout, secrets, texts
 from harness.submission.accuracy import FiledLeg, file_leg
+from harness.submission.audits import file_audit_leg
+from harness.submission.effort import reasoning_effort
+from harness.submission.legs import Leg
 from harness.submission.manifest import (
     NAME,
     LegEntry,
@@ -29,6 +32,7 @@ from harness.submission.secrets import Names
 from harness.submission.source import SOURCE_KEY, copy_source, ran_here, source_note
 from harness.submission.systems import SystemEntry
 from harness.submission.tree import GENERATED, SubmitterTree
+from harness.submission.truncate import FiledAccuracy
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +109,14 @@ class SubmitterFolder:
             self._add_run_file(folder / layout.ACCURACY / name, row.accuracy.run, f"{LOGS}/{name}")
         check_against_log(performance, context.pack)
         filed = self._add_accuracy(folder / layout.ACCURACY, row.accuracy.run)
+        for name, leg in row.audits.items():
+            self._add_audit(folder / name, leg.run)
         self._add_texts(row, folder, system, code, filed.line)
         entry = self._row_entry(row)
         self._rows.append(entry)
         self._reasons[str(folder)] = row.marks
         context.notes.extend(filed.notes)
+        context.notes.extend(f"{row.name}: {name} is not laid out: {why}" for name, why in row.wanting.items())
         ran = performance.record.versions.get(SOURCE_KEY)
         if not ran_here(ran):
             context.notes.append(f"src/ is not what made {performance.record.id}. {source_note(ran)}")
@@ -158,13 +165,29 @@ class SubmitterFolder:
         self._tree.check(run.folder / ACCURACY_TXT, run.record.hashes.get(ACCURACY_TXT))
         context = self._context
         filed = file_leg(run, context.clone, context.pack, context.scratch, observe=context.observe)
-        log = folder / ACCURACY
-        self._tree.write(log, filed.files.log, f"run {run.record.id} {LOGS}/{ACCURACY}, truncated")
-        self._tree.write(folder / ACCURACY_TXT, filed.files.text, filed.text_origin)
-        self._truncated.append(
-            TruncatedEntry(path=str(log), sha256_full=filed.files.sha256_full, bytes_full=filed.files.bytes_full)
-        )
+        self._write_accuracy(folder, run, filed.files, filed.text_origin)
         return filed
+
+    def _add_audit(self, folder: PurePosixPath, run: StoredRun) -> None:
+        """An audit's logs, its verdict as the run wrote it, its accuracy log truncated."""
+        context = self._context
+        self._tree.check(run.logs / ACCURACY, run.record.hashes.get(f"{LOGS}/{ACCURACY}"))
+        for name in (DETAIL, SUMMARY):
+            self._add_run_file(folder / layout.PERFORMANCE / name, run, f"{LOGS}/{name}")
+        verdict = context.pack.benchmark(run.record.id.benchmark).audit_rules[run.record.id.leg].verdict_file.value
+        self._add_run_file(folder / verdict, run, verdict)
+        filed = file_audit_leg(run, context.clone, context.pack, context.scratch)
+        origin = f"the hash of {LOGS}/{ACCURACY} of run {run.record.id}"
+        self._write_accuracy(folder / layout.ACCURACY, run, filed.files, origin)
+        context.notes.extend(filed.notes)
+
+    def _write_accuracy(self, folder: PurePosixPath, run: StoredRun, files: FiledAccuracy, text_origin: str) -> None:
+        log = folder / ACCURACY
+        self._tree.write(log, files.log, f"run {run.record.id} {LOGS}/{ACCURACY}, truncated")
+        self._tree.write(folder / ACCURACY_TXT, files.text, text_origin)
+        self._truncated.append(
+            TruncatedEntry(path=str(log), sha256_full=files.sha256_full, bytes_full=files.bytes_full)
+        )
 
     def _add_texts(
         self, row: Row, folder: PurePosixPath, system: SystemEntry, code: PurePosixPath, accuracy: str
@@ -186,10 +209,7 @@ class SubmitterFolder:
             benchmark=row.entry.benchmark,
             scenario=row.scenario,
             fingerprint=row.performance.record.fingerprint.digest,
-            legs=[
-                LegEntry.of(name, leg.record, leg.attempts_total)
-                for name, leg in row.legs.items()
-            ],
+            legs=[_leg_entry(name, leg) for name, leg in row.legs.items()],
             not_submittable=list(row.not_submittable),
             deviations=list(row.deviations),
         )
@@ -202,3 +222,8 @@ class SubmitterFolder:
 
     def _write(self, path: PurePosixPath, text: str, origin: str) -> None:
         self._tree.write(path, text.encode(), origin)
+
+
+def _leg_entry(name: str, leg: Leg) -> LegEntry:
+    effort = reasoning_effort(leg.record)
+    return LegEntry.of(name, leg.record, leg.attempts_total, reasoning_effort=effort, named=leg.named or None)

@@ -41,7 +41,8 @@ class EngineEntry(_Strict):
 class LegEntry(_Strict):
     """Which attempt of a leg was filed, of how many, and what it ran with (None in manifests that do not tell).
 
-    ``accelerators`` is how many were found on the machine when the leg started.
+    ``accelerators`` is how many were found on the machine when the leg started, ``reasoning_effort`` that of the
+    prompts. ``named`` is whether the attempt was asked for by its id; else it is the newest.
     """
 
     leg: str
@@ -51,9 +52,19 @@ class LegEntry(_Strict):
     fingerprint: str | None = None
     engine: EngineEntry | None = None
     accelerators: int | None = None
+    reasoning_effort: str | None = None
+    named: bool | None = None
 
     @classmethod
-    def of(cls, leg: str, record: RunRecord, attempts_total: int) -> LegEntry:
+    def of(
+        cls,
+        leg: str,
+        record: RunRecord,
+        attempts_total: int,
+        *,
+        reasoning_effort: str | None = None,
+        named: bool | None = None,
+    ) -> LegEntry:
         """The entry of the attempt that is filed for a leg."""
         return cls(
             leg=leg,
@@ -63,6 +74,8 @@ class LegEntry(_Strict):
             fingerprint=record.fingerprint.digest,
             engine=EngineEntry(kind=record.engine.kind, versions=record.engine.versions),
             accelerators=record.machine.accelerators,
+            reasoning_effort=reasoning_effort,
+            named=named,
         )
 
 

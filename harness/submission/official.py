@@ -81,19 +81,22 @@ class EvaluatorFailed(Exception):
     """The evaluator did not come to a score; the text says why."""
 
 
-def truncate(clone: Clone, log: Path, text: bytes, scratch: Path) -> tuple[bytes, bytes]:
+def truncate(clone: Clone, log: Path, text: bytes | None, scratch: Path, audit: str = "") -> tuple[bytes, bytes]:
     """Runs the reference truncation on copies: the bytes of the accuracy log and of accuracy.txt as it leaves them.
 
-    Refused where it leaves no hash.
+    ``text`` is the accuracy.txt that it finds; None of an ``audit``, which has none before. Refused where it leaves no
+    hash.
     """
     scratch = scratch.absolute()  # the programs work there, so a path from here would lead them elsewhere
-    accuracy = scratch / "tree/open/Scratch/results/system/benchmark/scenario/accuracy"
+    accuracy = scratch / "tree/open/Scratch/results/system/benchmark/scenario" / audit / "accuracy"
     accuracy.mkdir(parents=True)
     shutil.copyfile(log, accuracy / "mlperf_log_accuracy.json")
-    (accuracy / "accuracy.txt").write_bytes(text)
+    if text is not None:
+        (accuracy / "accuracy.txt").write_bytes(text)
     arguments = ["--input", str(scratch / "tree"), "--submitter", "Scratch", "--backup", str(scratch / "backup")]
     output = _run([sys.executable, str(clone.root / TRUNCATE), *arguments], scratch, TRUNCATE_TIMEOUT_S)
-    filed = (accuracy / "accuracy.txt").read_bytes()
+    written = accuracy / "accuracy.txt"
+    filed = written.read_bytes() if written.exists() else b""
     if f"hash={hashes.sha256(log)}".encode() not in filed:
         raise Refused(
             "the reference truncation left no hash of the accuracy log",

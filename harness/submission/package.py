@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,7 @@ def package(
     *,
     demonstration: bool,
     pack: RulePack,
+    attempts: Collection[str] = (),
     names: Names | None = None,
     observe: Observer = ignore,
 ) -> PackageReport:
@@ -53,14 +54,15 @@ def package(
 
     Refused: runs that may not be filed, legs that differ, fields that nobody filled, keys in a file, a target that
     somebody else made. ``demonstration`` takes runs that may not be filed and says so everywhere in the tree.
-    MissingError: a leg that was not run, no space. ``names`` are looked for beside keys and addresses
+    MissingError: a leg that was not run, no space. ``attempts`` are the ids of runs to file in place of the newest of
+    their legs; the manifest and the README tell of it. ``names`` are looked for beside keys and addresses
     (default: this host and user); ``observe`` is told what takes long.
     """
     if submission.round != pack.round:
         raise ConfigError(f"the entries are for {submission.round}, not {pack.round}", where=project.root)
     _check_submitter(submission)
     placing.check_target(out)
-    rows = select(store.runs(), submission, pack, demonstration=demonstration)
+    rows = select(store.runs(), submission, pack, demonstration=demonstration, named=attempts)
     systems = describe_systems(rows, project, submission, pack, demonstration=demonstration)
     with placing.workplace(out) as scratch:
         tree = scratch / "tree"

@@ -1,44 +1,27 @@
-"""Which runs make the rows of a submission: the newest finished attempt of each leg, and nothing that differs."""
+"""Which runs make the rows of a submission: one attempt of each leg, and nothing that differs."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from harness.config.models import Entry, SubmissionFile
 from harness.errors import ConfigError, HarnessError, MissingError, Refused
 from harness.gate import result_metric
-from harness.ledger.record import RunRecord, State
+from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger.store import DETAIL, StoredRun
 from harness.logs import DetailLog, LogError
 from harness.rules import RulePack
-
-PERFORMANCE = "performance"
-ACCURACY = "accuracy"
-LEGS = {PERFORMANCE: "PerformanceOnly", ACCURACY: "AccuracyOnly"}
-"""The legs of a row, and the test mode that runs each."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leg:
-    """The run that is filed for a leg, and how many attempts the leg has had, whatever came of them."""
-
-    run: StoredRun
-    attempts_total: int
-
-    @property
-    def record(self) -> RunRecord:
-        """What the run says of itself."""
-        return self.run.record
+from harness.submission.legs import Attempts, Leg, against, audits_of, command, refuse_unlike
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One result: its two legs share a fingerprint and a machine.
+    """One result: its legs, audits among them, share a fingerprint and a machine.
 
     ``not_submittable`` is all that forbids filing it, an INVALID run among it; ``deviations`` what only closed forbids.
+    ``wanting`` tells of each audit that could be here and is not why it is not.
     """
 
     entry: Entry
@@ -47,15 +30,17 @@ class Row:
     accuracy: Leg
     not_submittable: tuple[str, ...]
     deviations: tuple[str, ...]
+    audits: Mapping[str, Leg] = field(default_factory=dict)
+    wanting: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.performance.record.fingerprint.digest != self.accuracy.record.fingerprint.digest:
+        if len({leg.record.fingerprint.digest for leg in self.legs.values()}) > 1:
             raise ValueError("the legs of a row share one fingerprint")
 
     @property
     def legs(self) -> dict[str, Leg]:
-        """Both legs by name."""
-        return {PERFORMANCE: self.performance, ACCURACY: self.accuracy}
+        """All legs by name, in the order they run."""
+        return {PERFORMANCE: self.performance, ACCURACY: self.accuracy, **self.audits}
 
     @property
     def name(self) -> str:
@@ -68,20 +53,30 @@ class Row:
         return self.not_submittable + self.deviations
 
 
-def select(runs: Sequence[StoredRun], submission: SubmissionFile, pack: RulePack, *, demonstration: bool) -> list[Row]:
+def select(
+    runs: Sequence[StoredRun],
+    submission: SubmissionFile,
+    pack: RulePack,
+    *,
+    demonstration: bool,
+    named: Collection[str] = (),
+) -> list[Row]:
     """The rows of all entries. Raises what speaks against them, all of it in one error.
 
-    A shortened run is passed over where it cannot be filed and the leg has a full one.
+    The newest finished attempt of a leg is filed, or the one whose id is in ``named``. A shortened run is passed over
+    where it cannot be filed and the leg has a full one.
     """
     rows: list[Row] = []
     problems: list[HarnessError] = []
     _no_row_twice(submission)
+    attempts = Attempts(runs, frozenset(named), pack.round, short=demonstration)
+    attempts.check_used(submission.entries)
     for entry in submission.entries:
         rules = pack.benchmark(entry.benchmark)
         for scenario in entry.scenarios:
             rules.scenario(scenario)
             try:
-                row = _row(runs, entry, scenario, pack, demonstration)
+                row = _row(attempts, entry, scenario, pack, demonstration)
                 if not demonstration:
                     _may_be_filed(row)
                 rows.append(row)
@@ -129,79 +124,56 @@ def _no_row_twice(submission: SubmissionFile) -> None:
         raise ConfigError("entered twice: " + ", ".join(twice), where="submission.yaml", mend="keep one of each")
 
 
-def _row(runs: Sequence[StoredRun], entry: Entry, scenario: str, pack: RulePack, demonstration: bool) -> Row:
-    performance = _leg(runs, entry, scenario, PERFORMANCE, pack.round, demonstration)
-    accuracy = _leg(runs, entry, scenario, ACCURACY, pack.round, demonstration)
-    _same_machine(performance.record, accuracy.record)
-    _same_fingerprint(performance.record, accuracy.record)
-    records = [performance.record, accuracy.record]
-    forbids = [reason for record in records for reason in [*record.not_submittable, *_invalid(record)]]
-    audits = pack.benchmark(entry.benchmark).audits.value
-    if entry.division == "closed" and audits:
-        forbids.append(f"closed needs the audits {' and '.join(audits)}, which this version does not lay out")
+def _row(attempts: Attempts, entry: Entry, scenario: str, pack: RulePack, demonstration: bool) -> Row:
+    performance = attempts.leg(entry, scenario, PERFORMANCE)
+    accuracy = attempts.leg(entry, scenario, ACCURACY)
+    refuse_unlike(performance.record, accuracy.record)
+    asked = audits_of(entry, pack)
+    shown = pack.benchmark(entry.benchmark).audits.value if demonstration else asked
+    audits, wanting = _audits(attempts, entry, scenario, performance, shown)
+    records = [leg.record for leg in (performance, accuracy, *audits.values())]
+    forbids = [reason for record in records for reason in [*record.not_submittable, *against(record)]]
+    forbids += [f"{entry.division} needs the audit {name}: {wanting[name]}" for name in asked if name in wanting]
     return Row(
         entry=entry,
         scenario=scenario,
         performance=performance,
         accuracy=accuracy,
-        not_submittable=_unique(forbids),
-        deviations=_unique(d for record in records for d in record.deviations),
+        not_submittable=tuple(dict.fromkeys(forbids)),
+        deviations=tuple(dict.fromkeys(d for record in records for d in record.deviations)),
+        audits=audits,
+        wanting=wanting,
     )
 
 
-def _leg(runs: Sequence[StoredRun], entry: Entry, scenario: str, leg: str, round_: str, demonstration: bool) -> Leg:
-    attempts = [
-        run
-        for run in runs
-        if run.record.id.row == (entry.system, entry.benchmark, scenario)
-        and run.record.id.leg == leg
-        and run.record.round == round_
-    ]
-    finished = [run for run in attempts if run.record.state is State.FINISHED]
-    full = [run for run in finished if not run.record.test_run]
-    if full and not demonstration:
-        finished = full
-    newest = max(finished, key=lambda run: run.record.id.attempt, default=None)
-    if newest is None:
-        where = f"{entry.system}/{entry.benchmark}/{scenario}/{leg}"
-        raise MissingError(
-            f"the {leg} leg has no finished run ({len(attempts)} attempts)",
-            where=where,
-            mend=f'make run_harness RUN_ARGS="--systems={entry.system} --benchmarks={entry.benchmark} '
-            f'--scenarios={scenario} --test_mode={LEGS[leg]}"',
-        )
-    return Leg(newest, len(attempts))
+def _audits(
+    attempts: Attempts, entry: Entry, scenario: str, performance: Leg, names: Sequence[str]
+) -> tuple[dict[str, Leg], dict[str, str]]:
+    """The audits that were run like the performance leg, and why there is none of the others."""
+    tried = {name: _like(performance, attempts, entry, scenario, name) for name in names}
+    found = {name: leg for name, leg in tried.items() if isinstance(leg, Leg)}
+    return found, {name: why for name, why in tried.items() if isinstance(why, str)}
 
 
-def _same_machine(one: RunRecord, other: RunRecord) -> None:
-    if one.machine.identity == other.machine.identity:
-        return
-    raise Refused(
-        "the legs ran on different machines: " + _differences(one.machine.facts, other.machine.facts),
-        where=f"{one.id} and {other.id}",
-        expected="both legs on one machine",
-        mend="run the older of the two again on the machine of the other",
-    )
-
-
-def _same_fingerprint(one: RunRecord, other: RunRecord) -> None:
-    different = one.fingerprint.differs_from(other.fingerprint)
-    if one.fingerprint.digest == other.fingerprint.digest and not different:
-        return
-    raise Refused(
-        "the legs were not run alike: " + _both(different, one.fingerprint.keys, other.fingerprint.keys),
-        where=f"{one.id} and {other.id}",
-        expected="one configuration, checkpoint, data set and version of everything",
-        mend="run the older of the two again",
-    )
+def _like(performance: Leg, attempts: Attempts, entry: Entry, scenario: str, name: str) -> Leg | str:
+    """A leg that was run like the performance leg, or why there is none."""
+    try:
+        leg = attempts.leg(entry, scenario, name)
+        refuse_unlike(performance.record, leg.record)
+    except (MissingError, Refused) as problem:
+        return problem.what
+    return leg
 
 
 def _may_be_filed(row: Row) -> None:
     if row.not_submittable:
+        audits = [command(row.entry, row.scenario, name) for name in row.wanting]
+        instead = [leg.instead for leg in row.legs.values() if leg.instead is not None]
+        again = "run the legs again without what is named, or pass --demonstration for a tree that says so"
         raise Refused(
             "these runs may not be filed: " + "; ".join(row.not_submittable),
             where=row.name,
-            mend="run the legs again without what is named, or pass --demonstration for a tree that says so",
+            mend="; ".join([*audits, *instead, again]),
         )
     if row.entry.division == "closed" and row.deviations:
         raise Refused(
@@ -209,30 +181,3 @@ def _may_be_filed(row: Row) -> None:
             where=row.name,
             mend="enter it in open, or run it by the round's rules",
         )
-
-
-def _invalid(record: RunRecord) -> list[str]:
-    verdict = record.verdict
-    if verdict is None:
-        return [f"{record.id.leg} run without a verdict"]
-    reasons = [
-        f"{finding.rule} {finding.found}".strip() for finding in verdict.findings if finding.severity == "reject"
-    ]
-    said = verdict.valid and (record.id.leg == ACCURACY or verdict.loadgen == "VALID")
-    if said and not reasons:
-        return []
-    return [f"{record.id.leg} run INVALID" + (f" ({'; '.join(reasons)})" if reasons else "")]
-
-
-def _differences(one: dict[str, object], other: dict[str, object]) -> str:
-    return _both(sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key)), one, other)
-
-
-def _both(keys: Iterable[str], one: dict[str, object], other: dict[str, object]) -> str:
-    return "; ".join(f"{key}: {json.dumps(one.get(key))} and {json.dumps(other.get(key))}" for key in keys) or (
-        "nothing that is recorded in the clear"
-    )
-
-
-def _unique(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(texts))

@@ -17,7 +17,8 @@ from harness.errors import ConfigError
 from harness.ledger.record import AccuracyEcho, RunRecord
 from harness.machine.describe import Value
 from harness.rules import RulePack
-from harness.submission.rows import Leg, Row
+from harness.submission.legs import Leg
+from harness.submission.rows import Row
 from harness.submission.source import SOURCE_KEY, source_note
 
 LABEL = "DEMONSTRATION, not a submission"
@@ -89,6 +90,7 @@ class Texts:
             "loadgen_verdict": _loadgen(performance),
             "verdict": "; ".join(f"{leg} run {_verdict(found.record)}" for leg, found in row.legs.items()),
             "accuracy": accuracy,
+            "audits": "; ".join(_audit(name, leg.record) for name, leg in row.audits.items()) or "none",
             "engine": _engine(performance),
             "versions": _versions(performance),
             "captured_at": performance.machine.captured_at,
@@ -96,7 +98,7 @@ class Texts:
             "source": str(source),
             "source_note": source_note(performance.versions.get(SOURCE_KEY)),
             "datasets": "; ".join(dict.fromkeys(_dataset(leg.record) for leg in row.legs.values())),
-            "packaged": f"make submission{' ARGS=--demonstration' if demonstration else ''}",
+            "packaged": _packaged(row, demonstration=demonstration),
             "commands": "\n".join(dict.fromkeys(f"    {_command(leg.record)}" for leg in row.legs.values())),
             "attempts": "\n".join(f"- {_attempt(name, leg)}" for name, leg in row.legs.items()),
             "deviations": _list(row.deviations, "None."),
@@ -207,7 +209,20 @@ def _command(record: RunRecord) -> str:
 
 
 def _attempt(name: str, leg: Leg) -> str:
-    return f"{name}: attempt {leg.record.id.attempt} is filed, of {leg.attempts_total}"
+    named = ", asked for by its number" if leg.named else ""
+    return f"{name}: attempt {leg.record.id.attempt} is filed, of {leg.attempts_total}{named}"
+
+
+def _audit(name: str, record: RunRecord) -> str:
+    if record.audit is None:
+        return f"{name} not verified"
+    return f"{name} {record.audit}, verified by {record.audit.verifier}"
+
+
+def _packaged(row: Row, *, demonstration: bool) -> str:
+    named = ",".join(str(leg.record.id) for leg in row.legs.values() if leg.named)
+    options = [*(["--demonstration"] if demonstration else []), *([f"--attempts={named}"] if named else [])]
+    return f"make submission ARGS={shlex.quote(' '.join(options))}" if options else "make submission"
 
 
 def _subsets(echo: AccuracyEcho | None) -> str:

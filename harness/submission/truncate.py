@@ -51,6 +51,22 @@ def file_accuracy(log: Path, text: bytes, pack: RulePack) -> FiledAccuracy:
     return FiledAccuracy(_truncated(log, size, pack), text, full, size)
 
 
+def file_audit(log: Path, pack: RulePack) -> FiledAccuracy:
+    """Truncates the accuracy log of an audit; its accuracy.txt is the hash alone.
+
+    Refused where the log is truncated already: the hash of what is left would pass for that of the whole.
+    """
+    if is_truncated(log, pack):
+        raise Refused(
+            "the accuracy log of an audit was truncated before",
+            where=log,
+            expected="the log as LoadGen wrote it",
+            mend="restore it, or run the audit again; results are never mended by hand",
+        )
+    size, full = log.stat().st_size, sha256(log)
+    return FiledAccuracy(_truncated(log, size, pack), f"hash={full}\n".encode(), full, size)
+
+
 def is_truncated(log: Path, pack: RulePack) -> bool:
     """Whether the log has the separator just where truncating puts it."""
     kept = pack.accuracy_log_kept_bytes.value

@@ -12,9 +12,10 @@ __all__ = ["loadgen_runs"]
 
 
 @pytest.fixture(autouse=True)
-def _no_clone(monkeypatch):
+def _no_clone_and_no_data(monkeypatch, tmp_path):
     monkeypatch.delenv("MLPERF_INFERENCE_DIR", raising=False)
     monkeypatch.delenv("MLPERF_EVALUATOR_PYTHON", raising=False)
+    monkeypatch.setenv("HARNESS_DATA_DIR", str(tmp_path / "no data"))
 
 
 @pytest.fixture

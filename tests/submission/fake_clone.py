@@ -12,11 +12,14 @@ p = argparse.ArgumentParser()
 for name in ("input", "submitter", "backup"):
     p.add_argument("--" + name)
 a = p.parse_args()
-(log,) = pathlib.Path(a.input).glob("open/" + a.submitter + "/results/*/*/*/accuracy/mlperf_log_accuracy.json")
+row = next(pathlib.Path(a.input).glob("open/" + a.submitter + "/results/*/*/*"))
+(log,) = row.rglob("accuracy/mlperf_log_accuracy.json")
 data = log.read_bytes()
 text = log.with_name("accuracy.txt")
 HASH = True
-if HASH:
+if HASH and log.relative_to(row).parts[0].startswith("TEST"):
+    text.write_text("hash=" + hashlib.sha256(data).hexdigest() + "\\n")
+elif HASH:
     text.write_bytes(text.read_bytes() + b"\\nhash=" + hashlib.sha256(data).hexdigest().encode() + b"\\n")
 KEPT = 4096
 log.write_bytes(data[:KEPT] + b"\\n\\n...\\n\\n" + data[-KEPT:] if len(data) >= 4096 else data)

@@ -13,6 +13,7 @@ from harness.gate import result_metric
 from harness.ledger.hashes import hash_files
 from harness.ledger.record import (
     AccuracyEcho,
+    AuditEcho,
     DatasetEcho,
     EngineEcho,
     Fingerprint,
@@ -29,6 +30,7 @@ from harness.logs import DetailLog
 from harness.machine.accelerators import KEYS
 from harness.rules import load
 from tests.gate import full_length
+from tests.gate.made_audits import AUDITS, MEAN, TEXTS, lengthen
 
 REPOSITORY = Path(__file__).parents[2]
 BENCHMARK = "gpt-oss-120b"
@@ -64,6 +66,12 @@ SUBSETS = {
     "livecodebench_v6": SubsetScore(samples=3165, correct=0, wrong=0, failed=0, unscored=3165, mean_output_tokens=4),
 }
 ACCURACY_TEXT = "Scored by the harness, not by the reference's evaluator.\naime25 144 of 240\nunscored: 3165\n"
+GRADED = {
+    **SUBSETS,
+    "livecodebench_v6": SubsetScore(samples=3165, correct=2900, wrong=265, failed=0, unscored=0, mean_output_tokens=4),
+}
+GRADED_TEXT = "Printing for submission_checker:\n'exact_match': 83.130\n"
+ROWS = {"performance": 6396, "accuracy": 4395, **{name: rules.rows.value for name, rules in AUDITS.items()}}
 CONF = "*.Offline.target_qps = 10\n*.Offline.min_query_count = 6396\n"
 
 
@@ -117,7 +125,10 @@ def add_run(
         with (folder / LOGS / full_length.DETAIL).open("a") as file:
             file.write(text)
     if leg == "accuracy":
-        (folder / ACCURACY_TXT).write_text(ACCURACY_TEXT)
+        (folder / ACCURACY_TXT).write_text(changed.pop("accuracy_text", ACCURACY_TEXT))
+    if leg in AUDITS:
+        lengthen(folder / LOGS / full_length.DETAIL, scenario)
+        (folder / AUDITS[leg].verdict_file.value).write_text(changed.pop("verdict_text", TEXTS[leg]))
     accuracy = AccuracyEcho(key="exact_match", value=None, subsets=SUBSETS, evaluator="the harness")
     performance = leg == "performance"
     fields = {
@@ -138,21 +149,53 @@ def add_run(
             slots=32,
             max_total_tokens=512,
         ),
-        "dataset": DatasetEcho(name=leg, rows=6396 if performance else 4395, sha256="cd" * 32, stand_in=False),
+        "dataset": DatasetEcho(name=leg, rows=ROWS[leg], sha256="cd" * 32, stand_in=False),
         "versions": {"harness": "0.1.0", "mlcommons_loadgen": "6.0.17"},
         "loadgen_settings": {},
         "rate": None,
         "not_submittable": [],
         "deviations": [],
         "hashes": hash_files(folder),
-        "verdict": Verdict(valid=True, loadgen="VALID" if performance else None, findings=[]),
+        "verdict": Verdict(valid=True, loadgen=None if leg == "accuracy" else "VALID", findings=[]),
         "result": _result(folder / LOGS / full_length.DETAIL, scenario) if performance else None,
-        "accuracy": None if performance else accuracy,
+        "accuracy": accuracy if leg == "accuracy" else None,
+        "audit": audit(leg) if leg in AUDITS else None,
         **changed,
     }
     record = RunRecord.model_validate(fields)
     write_record(folder, record)
     return StoredRun(folder, record)
+
+
+def add_closed(store: ResultsStore, logs: dict[tuple[str, str], Path], *scenarios: str) -> None:
+    """All four legs of each scenario, with nothing against filing them in closed."""
+    score = AccuracyEcho(key="exact_match", value=83.13, subsets=GRADED, evaluator="the harness")
+    for scenario in scenarios or SCENARIOS:
+        add_run(store, logs, scenario, "performance")
+        add_run(store, logs, scenario, "accuracy", accuracy=score, accuracy_text=GRADED_TEXT)
+        for name in AUDITS:
+            add_run(store, logs, scenario, name)
+
+
+def audit(name: str, *, value: float | None = None) -> AuditEcho:
+    """What an audit came to: what its verdict of :data:`TEXTS` says, or another value."""
+    rules = AUDITS[name]
+    if rules.score is not None:
+        key, low, high, found = rules.score.value.key, rules.score.value.at_least, None, 61.616
+    else:
+        window = rules.mean_output_tokens.value
+        key, low, high, found = "mean_output_tokens", window.at_least, window.at_most, float(MEAN)
+    found = found if value is None else value
+    return AuditEcho(
+        key=key,
+        value=found,
+        at_least=low,
+        at_most=high,
+        passed=low <= found and (high is None or found <= high),
+        verdict_file=rules.verdict_file.value,
+        verifier="mlcommons/inference @ " + "b" * 40,
+        harness_value=found,
+    )
 
 
 def _result(log: Path, scenario: str) -> Result:
