@@ -86,3 +86,4 @@ bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/torch_engine.py
 	$(PY) benchmarks/harness_overhead.py
 	$(PY) benchmarks/gate.py
+	$(PY) benchmarks/scoring.py

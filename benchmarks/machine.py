@@ -1,6 +1,8 @@
-"""How busy the machine is: what lets a benchmark say that it cannot judge."""
+"""How busy the machine is: what lets a benchmark say that it cannot judge. And what a process needed."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import psutil
 
@@ -18,3 +20,12 @@ def cpu_of(pid: int) -> float:
     """CPU seconds that a process has used."""
     times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system)
+
+
+def peak_mb() -> float:
+    """The most memory that this process has had, in millions of bytes.
+
+    Not ru_maxrss: Linux begins that of a process that was just started with what its parent had.
+    """
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
