@@ -59,8 +59,24 @@ def _node(index: TreeIndex, node: Node) -> Iterator[Finding]:
     # A submitter's own name may have blanks: there are published ones.
     if name.startswith(".") or name == "__pycache__" or (" " in name and len(node.path.parts) > 2):
         yield R.NAME.broken(node.path, f"the name {name!r}")
+    elif not name.isprintable():
+        # Its table of results, in UTF-8, names the folders that lead to each.
+        severity = None if _is_text(name) or not _leads_to_a_result(node) else Severity.REJECT
+        yield R.NAME.broken(node.path, f"the name {name!r}, which not every program can print", severity=severity)
     if node.kind == "folder" and not index.children(node.path) and node.path not in index.unreadable:
         yield R.EMPTY_FOLDER.broken(node.path, "an empty folder")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        return bool(name.encode("utf-8"))
+    except UnicodeEncodeError:
+        return False
+
+
+def _leads_to_a_result(node: Node) -> bool:
+    parts = node.path.parts
+    return node.kind == "folder" and (len(parts) == 2 or parts[2] == "results")
 
 
 def _link(index: TreeIndex, node: Node) -> Finding:

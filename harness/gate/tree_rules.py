@@ -16,7 +16,7 @@ SPECIAL = rule("TREE-SPECIAL-FILE", _REJECT, "plain files and folders", mend="re
 NAME = rule(
     "TREE-NAME",
     _REVIEW,
-    "names without blanks, none that begins with a dot, no __pycache__",
+    "names of printable characters without blanks, none that begins with a dot, no __pycache__",
     mend="rename or remove it",
     source=_LAYOUT,
 )

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from harness.errors import ConfigError, UnknownName
 from harness.gate import Verdict, check_tree
 from harness.rules import load
-from tests.gate.made_tree import BENCHMARK, make_tree, remake_manifest, remove, sha256, write
-from tests.gate.tree_changes import PACK, REAL, Breach, breaches, check, rules_of, server
+from tests.gate.made_tree import BENCHMARK, SYSTEM, make_tree, remake_manifest, remove, sha256, write
+from tests.gate.tree_changes import PACK, REAL, Breach, box, breaches, check, rules_of, server
 
 
 @pytest.mark.parametrize("division", ["open", "closed"])
@@ -37,6 +37,8 @@ BREACHES: list[Breach] = [
     ("fifo", "open", lambda h: os.mkfifo(h / "src" / "pipe"), "TREE-SPECIAL-FILE", "reject"),
     ("dot name", "open", lambda h: write(h / "src" / ".cache", "x"), "TREE-NAME", "review"),
     ("blank in a name", "open", lambda h: write(h / "src" / "a b.py", "x"), "TREE-NAME", "review"),
+    ("line end in a name", "open", lambda h: write(h / "src" / "a\nb.py", "x"), "TREE-NAME", "review"),
+    ("name of bytes", "open", lambda h: write(h / "src" / os.fsdecode(b"\xff.py"), "x"), "TREE-NAME", "review"),
     ("pycache", "open", lambda h: write(h / "src" / "__pycache__" / "a.pyc", "x"), "TREE-NAME", "review"),
     ("empty folder", "open", lambda h: (h / "src" / "empty").mkdir(), "TREE-EMPTY-FOLDER", "review"),
     ("other division", "open", lambda h: (h.parent.parent / "Closed").mkdir(), "TREE-STRAY", "reject"),
@@ -164,6 +166,16 @@ def test_the_tree_is_only_read(tree):
     assert before == {
         p: (p.stat().st_mtime_ns, sha256(p) if p.is_file() else None) for p in sorted(home.parent.rglob("*"))
     }
+
+
+def test_a_system_whose_name_is_no_text(tree):
+    """The official checker breaks off when it writes its table of results."""
+    home = tree("open")
+    name = os.fsdecode(b"B\xe9")
+    (home / "results" / SYSTEM).rename(home / "results" / name)
+    box(home).rename(home / "systems" / f"{name}.json")
+    found = {f.severity.value: f.path for f in check(home).findings if f.rule == "TREE-NAME"}
+    assert found == {"reject": r"open/Acme/results/B\udce9", "review": r"open/Acme/systems/B\udce9.json"}
 
 
 @settings(max_examples=40, deadline=None)
