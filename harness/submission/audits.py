@@ -36,7 +36,7 @@ def file_audit_leg(run: StoredRun, clone: Clone | None, pack: RulePack, scratch:
     _check_verdict(run, rules)
     files = file_audit(log, pack)
     by = "nobody" if record.audit is None else record.audit.verifier
-    verified = f"{record.id}: verified by {by}"
+    verified = f"{record.id}: {record.note or f'verified by {by}'}"
     if clone is None:
         note = f"{record.id}: truncated by the harness ({MLPERF_INFERENCE_DIR.name} is not set)"
         return FiledAudit(files, (verified, note))

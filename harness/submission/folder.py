@@ -109,13 +109,15 @@ class SubmitterFolder:
             self._add_run_file(folder / layout.ACCURACY / name, row.accuracy.run, f"{LOGS}/{name}")
         check_against_log(performance, context.pack)
         filed = self._add_accuracy(folder / layout.ACCURACY, row.accuracy.run)
+        context.notes.extend(filed.notes)
         for name, leg in row.audits.items():
             self._add_audit(folder / name, leg.run)
         self._add_texts(row, folder, system, code, filed.line)
         entry = self._row_entry(row)
         self._rows.append(entry)
         self._reasons[str(folder)] = row.marks
-        context.notes.extend(filed.notes)
+        untold = [leg.run for leg in entry.legs if leg.leg in row.audits and leg.reasoning_effort is None]
+        context.notes.extend(f"{run}: the manifest has no effort of its prompts, which are not here" for run in untold)
         context.notes.extend(f"{row.name}: {name} is not laid out: {why}" for name, why in row.wanting.items())
         ran = performance.record.versions.get(SOURCE_KEY)
         if not ran_here(ran):

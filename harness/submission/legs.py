@@ -62,7 +62,8 @@ class Attempts:
         legs = set()
         for name in self.named:
             if name not in known:
-                raise UnknownName("run", name, known, where=_OPTION)
+                of_its_leg = [other for other in known if other.partition("#")[0] == name.partition("#")[0]]
+                raise UnknownName("run", name, of_its_leg or known, where=_OPTION)
             run = known[name].record
             if run.state is not State.FINISHED:
                 raise ConfigError(f"{name} has no end that could be filed: it is {run.state.value}", where=_OPTION)
@@ -71,12 +72,14 @@ class Attempts:
                 raise ConfigError(f"two attempts are named for one leg: {name}", where=_OPTION, mend="name one")
             legs.add(leg)
 
-    def check_used(self, entries: Sequence[Entry]) -> None:
-        """ConfigError for a run that is named and of no entry."""
-        rows = {(entry.system, entry.benchmark, name) for entry in entries for name in entry.scenarios}
-        for run in self.runs:
-            if str(run.record.id) in self.named and run.record.id.row not in rows:
-                raise ConfigError(f"{run.record.id} is of no entry that is packaged", where=_OPTION)
+    def check_filed(self, legs: Iterable[Leg]) -> None:
+        """ConfigError for a run that is named and is not among the legs that are filed."""
+        if lost := sorted(set(self.named) - {str(leg.record.id) for leg in legs}):
+            raise ConfigError(
+                f"{', '.join(lost)}: named, and of no leg that is filed",
+                where=_OPTION,
+                expected="legs that an entry of submission.yaml asks for, run like the others of their rows",
+            )
 
     def leg(self, entry: Entry, scenario: str, leg: str) -> Leg:
         """The attempt to file: the one that was named, else the newest finished. MissingError where there is none."""

@@ -70,7 +70,6 @@ def select(
     problems: list[HarnessError] = []
     _no_row_twice(submission)
     attempts = Attempts(runs, frozenset(named), pack.round, short=demonstration)
-    attempts.check_used(submission.entries)
     for entry in submission.entries:
         rules = pack.benchmark(entry.benchmark)
         for scenario in entry.scenarios:
@@ -83,6 +82,7 @@ def select(
             except (MissingError, Refused) as problem:
                 problems.append(problem)
     raise_all(problems)
+    attempts.check_filed(leg for row in rows for leg in row.legs.values())
     return rows
 
 

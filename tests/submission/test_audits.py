@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from harness.cli.main import main
 from harness.env import MLPERF_INFERENCE_DIR
 from harness.errors import ConfigError, MissingError, Refused, UnknownName
 from harness.gate import check_tree
@@ -246,6 +248,17 @@ def test_an_older_attempt_is_filed_where_it_is_named(pack_up, store, loadgen_run
     assert f"`make submission ARGS=--attempts={first}`" in readme.replace("'", "")
 
 
+def test_an_attempt_of_an_open_row(pack_up, store, loadgen_runs):
+    add_run(store, loadgen_runs, "Offline", "performance")
+    report = pack_up(submission(scenarios=["Offline"]), attempts=[f"box/{BENCHMARK}/Offline/performance#1"])
+    (packed,) = report.rows
+    assert [(leg.leg, leg.attempt, leg.attempts_total) for leg in packed.legs] == [
+        ("performance", 1, 2), ("accuracy", 1, 1),
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match="of no leg that is filed"):  # open files no audit
+        pack_up(submission(scenarios=["Offline"]), attempts=[f"box/{BENCHMARK}/Offline/TEST07#1"])
+
+
 def test_what_is_not_as_good_is_not_offered(pack_up, store, loadgen_runs):
     other = Fingerprint.of({"system": "other"})
     add_run(store, loadgen_runs, "Offline", "performance", verdict=invalid())
@@ -270,7 +283,7 @@ def test_names_of_attempts_that_cannot_be_meant(pack_up, store, loadgen_runs):
     row_of = f"box/{BENCHMARK}"
     with pytest.raises(UnknownName, match="unknown run"):
         pack_up(attempts=[f"{row_of}/Offline/TEST07#9"])
-    with pytest.raises(ConfigError, match="of no entry"):
+    with pytest.raises(ConfigError, match="of no leg that is filed"):
         pack_up(attempts=[f"{row_of}/Server/TEST07#1"])
     add_run(store, loadgen_runs, "Offline", "TEST07", state=State.INTERRUPTED)
     with pytest.raises(ConfigError, match="it is interrupted"):
@@ -278,6 +291,20 @@ def test_names_of_attempts_that_cannot_be_meant(pack_up, store, loadgen_runs):
     add_run(store, loadgen_runs, "Offline", "TEST07")
     with pytest.raises(ConfigError, match="two attempts are named for one leg"):
         pack_up(attempts=[f"{row_of}/Offline/TEST07#1", f"{row_of}/Offline/TEST07#3"])
+
+
+def test_the_verb_takes_names_of_attempts(project, store, loadgen_runs, monkeypatch, capsys):
+    monkeypatch.chdir(project.root)
+    (project.root / "submission.yaml").write_text(yaml.safe_dump(CLOSED.model_dump()))
+    assert main(["submission", "--out=first"]) == 0
+    fail(store, loadgen_runs, "TEST07", 60.606)
+    assert main(["submission", "--out=second"]) == 1
+    assert "TEST07 FAIL, exact_match 60.606" in " ".join(capsys.readouterr().err.split())
+    assert main(["submission", "--out=second", f"--attempts=box/{BENCHMARK}/Offline/TEST07#1"]) == 0
+    assert "TEST07 1 of 2" in capsys.readouterr().out
+    verdict = f"closed/Example/results/box/{BENCHMARK}/Offline/TEST07/verify_accuracy.txt"
+    assert (project.root / "second" / verdict).read_bytes() == (project.root / "first" / verdict).read_bytes()
+    assert main(["check_submission", "--input=second"]) == 0
 
 
 # --- the gate and the reference ---------------------------------------------------------------------------------
