@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -360,3 +361,41 @@ def test_the_reference_truncates_an_audit_to_the_same_bytes(tmp_path, size):
     log.write_bytes((b'{ "seq_id" : 0, "qsl_idx" : 1, "data" : "00", "token_count" : 1 },\n' * 2000)[:size])
     theirs = official.truncate(official.Clone(CLONE, None), log, None, tmp_path / "scratch", "TEST07")
     official.cross_check(file_audit(log, PACK), *theirs, where=log)
+
+
+def whole_again(tree: Path, store: ResultsStore, scenario: str) -> None:
+    """Puts the logs as LoadGen wrote them in place of the truncated ones, and takes the hashes away."""
+    for leg, folder in (("accuracy", "accuracy"), *((name, f"{name}/accuracy") for name in AUDITS)):
+        run = run_of(store, leg, scenario)
+        place = tree / "closed/Example/results/box" / BENCHMARK / scenario / folder
+        shutil.copy(run.logs / "mlperf_log_accuracy.json", place)
+        if leg == "accuracy":
+            shutil.copy(run.folder / "accuracy.txt", place)
+        else:
+            (place / "accuracy.txt").unlink()
+
+
+def truncate_tree(tree: Path, backup: Path) -> None:
+    program = CLONE / "tools/submission/truncate_accuracy_log.py"
+    arguments = ["--input", str(tree), "--submitter", "Example", "--backup", str(backup)]
+    subprocess.run([sys.executable, str(program), *arguments], capture_output=True, timeout=120, check=True)
+
+
+@needs_clone
+def test_the_tree_is_the_one_that_the_reference_truncates(pack_up, store, tmp_path):
+    ours = pack_up(CLOSED).out
+    theirs = shutil.copytree(ours, tmp_path / "theirs")
+    for scenario in SCENARIOS:
+        whole_again(theirs, store, scenario)
+    assert len(strangers_in(theirs)) == len(SCENARIOS) * 2 * (1 + len(AUDITS))  # each log, and the hash beside it
+    truncate_tree(theirs, tmp_path / "backup")
+    assert strangers_in(theirs) == []
+
+
+@needs_clone
+def test_a_tree_that_is_truncated_once_more_loses_the_hashes_and_the_gate_says_so(pack_up, tmp_path):
+    tree = pack_up(CLOSED).out
+    truncate_tree(tree, tmp_path / "backup")
+    assert {Path(line.partition(": ")[0]).parts[-3] for line in strangers_in(tree)} == set(AUDITS)
+    rejects = {finding.rule for finding in check_tree(tree, PACK).findings if finding.severity.value == "reject"}
+    assert "AUDIT-HASH" in rejects
