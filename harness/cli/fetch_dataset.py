@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 
 from harness import benchmarks, env, rules
-from harness.benchmarks.download import Fetched, megabytes
+from harness.benchmarks.download import Fetched, State, Told, megabytes
 from harness.benchmarks.gpt_oss_120b.fetch import Source, described
 from harness.benchmarks.gpt_oss_120b.files import NAME
 from harness.cli.console import ERR, OUT
 from harness.cli.options import folder
 from harness.errors import EXIT_OK, UnknownName
 from harness.report.downloads import telling
+from harness.report.progress import LinePrinter
 
 
 def run(argv: list[str]) -> int:
@@ -31,7 +32,7 @@ def run(argv: list[str]) -> int:
         found = source.verify()
     else:
         with telling(ERR) as tell:
-            found = source.fetch(tell)
+            found = source.fetch(Told(tell, LinePrinter(ERR)))
     _print(found)
     for line in described(benchmarks.get(NAME, pack), data_dir, own):
         OUT.print(line, markup=False)
@@ -44,4 +45,7 @@ def _print(found: Fetched) -> None:
         OUT.print(f"put aside, its content is another: {path}", markup=False)
     for state in found.states:
         how = "fetched" if state.file.path in found.fetched else "was there"
-        OUT.print(f"{state.file.path}: {megabytes(state.size or 0)} MB, md5 {state.md5} as listed, {how}", markup=False)
+        said = f"{megabytes(state.size or 0)} MB, md5 {state.md5} as listed, {how}"
+        OUT.print(
+            f"{state.file.path}: {'not there, not needed' if state.state is State.MISSING else said}", markup=False
+        )

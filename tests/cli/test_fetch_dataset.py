@@ -77,6 +77,11 @@ def test_it_fetches_then_verifies_and_says_what_is_there(
     assert "LiveCodeBench: tests for all 1,055 problems, in 1 shards" in said.out
     assert storage.asked == []
 
+    (tmp_path / NAME / "acc" / "input_lens_acc_eval.npy").unlink()
+    (tmp_path / NAME / "acc" / "input_ids_padded_acc_eval.npy").unlink()
+    assert run(tmp_path, "--verify") == 0
+    assert capsys.readouterr().out.count("not there, not needed") == 2
+
     shard = next((tmp_path / NAME / TESTS_FOLDER).iterdir())
     shard.write_text("".join(shard.read_text().splitlines(keepends=True)[1:]))
     with pytest.raises(DatasetError, match="1 of 1055 problems have no tests"):

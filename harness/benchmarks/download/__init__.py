@@ -3,7 +3,7 @@
 from harness.benchmarks.download.checked import FileState, State, check_files, md5_of
 from harness.benchmarks.download.fetch import Fetched, fetch, local_states, megabytes
 from harness.benchmarks.download.listing import Index, ListedFile, Listing, list_path, parse_listing
-from harness.benchmarks.download.transfer import FileProgress, Tell, Transfer, quiet
+from harness.benchmarks.download.transfer import FileProgress, Tell, Told, Transfer, quiet
 from harness.benchmarks.download.web import Web
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Listing",
     "State",
     "Tell",
+    "Told",
     "Transfer",
     "Web",
     "check_files",

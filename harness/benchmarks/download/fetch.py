@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from harness.benchmarks.download.checked import FileState, State, check_files
 from harness.benchmarks.download.listing import Index, ListedFile, file_url, list_path, parse_listing
-from harness.benchmarks.download.transfer import Tell, Transfer, quiet, set_aside, wait
+from harness.benchmarks.download.transfer import Told, Transfer, folders_only, set_aside, wait
 from harness.benchmarks.download.web import BrokeOff, Web
 from harness.errors import DatasetError, MissingError
+from harness.events import Note, Observer
 from harness.rules import DatasetDownload
 
 SPARE_BYTES = 64 << 20
@@ -20,6 +21,7 @@ SPARE_BYTES = 64 << 20
 CONTACT_TRIES = 3
 """How often the storage is asked for a text or a size before it counts as out of reach."""
 Pause = Callable[[float], None]
+NOBODY = Told()
 _T = TypeVar("_T")
 
 
@@ -53,7 +55,7 @@ def fetch(
     download: DatasetDownload,
     *,
     web: Web,
-    tell: Tell = quiet,
+    told: Told = NOBODY,
     pause: Pause = wait,
 ) -> Fetched:
     """Makes every file of the data set lie in ``folder`` with the md5 of the list, asking the network for what lacks.
@@ -72,11 +74,13 @@ def fetch(
     lacking = [state for state in check_files(folder, listing.files) if state.state is not State.RIGHT]
     transfers = [source.transfer(folder, base, state.file) for state in lacking]
     _check_room(folder, transfers)
-    folder.mkdir(parents=True, exist_ok=True)
+    _announce(transfers, base, folder, told.note)
+    with folders_only(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     _write(list_path(folder, source.index), text)
     aside = [_moved_aside(folder, state) for state in lacking if state.md5 is not None]
     for transfer in transfers:
-        transfer.run(web, tell, pause=pause)
+        transfer.run(web, told, pause)
     return Fetched(tuple(check_files(folder, listing.files)), tuple(t.file.path for t in transfers), tuple(aside))
 
 
@@ -109,12 +113,17 @@ class _Source:
         raise MissingError(f"the data set's storage does not answer: {reason}", where=url, mend=self.web.by_hand)
 
 
+def _announce(transfers: Collection[Transfer], base: str, folder: Path, note: Observer) -> None:
+    missing = sum(transfer.missing_bytes for transfer in transfers)
+    note(Note(f"{len(transfers)} files, {megabytes(missing)} MB, from {base} to {folder}"))
+
+
 def _moved_aside(folder: Path, state: FileState) -> Path:
     path = folder / state.file.path
     return set_aside(path, path, state.md5 or "")
 
 
-def _check_room(folder: Path, transfers: Iterable[Transfer]) -> None:
+def _check_room(folder: Path, transfers: Collection[Transfer]) -> None:
     place = next(path for path in (folder, *folder.parents) if path.exists())
     wanted = sum(transfer.missing_bytes for transfer in transfers)
     free = shutil.disk_usage(place).free

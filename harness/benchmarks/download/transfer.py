@@ -15,7 +15,8 @@ from harness.benchmarks.base import CHUNK_BYTES
 from harness.benchmarks.download.checked import md5_of
 from harness.benchmarks.download.listing import ListedFile
 from harness.benchmarks.download.web import BrokeOff, Part, Web, read_some
-from harness.errors import DatasetError, InUseError, MissingError
+from harness.errors import ConfigError, DatasetError, InUseError, MissingError
+from harness.events import Note, Observer, ignore
 
 TRIES = 5
 """Failures one after the other, without a byte in between, after which a download gives up."""
@@ -45,6 +46,14 @@ def quiet(progress: FileProgress) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """Who is told: of bytes ``progress``, of whatever else is worth a line ``note``."""
+
+    progress: Tell = quiet
+    note: Observer = ignore
+
+
+@dataclass(frozen=True, slots=True)
 class Transfer:
     """A file to be had: where from, where to, and its size by the server's word."""
 
@@ -69,30 +78,31 @@ class Transfer:
         there = self.part.stat().st_size if self.part.is_file() else 0
         return self.size - there if there <= self.size else self.size
 
-    def run(self, web: Web, tell: Tell = quiet, *, pause: Callable[[float], None] = wait) -> None:
+    def run(self, web: Web, told: Told, pause: Callable[[float], None] = wait) -> None:
         """Fetches what is missing and gives the file its name.
 
-        Raises MissingError where the network fails (what came is kept), DatasetError where the content is another
-        (kept under another name), InUseError where another process fetches the same file.
+        Raises MissingError where the network or the disk fails (what came is kept), DatasetError where the content is
+        another (kept under another name), InUseError where another process fetches the same file.
         """
-        self.target.parent.mkdir(parents=True, exist_ok=True)
+        with folders_only(self.target):
+            self.target.parent.mkdir(parents=True, exist_ok=True)
         with _mine_alone(self.part) as file:
-            self._fill(file, web, tell, pause)
-            file.flush()
+            self._fill(file, web, told, pause)
             os.fsync(file.fileno())
             self._check()
             self.part.replace(self.target)
 
-    def _fill(self, file: BinaryIO, web: Web, tell: Tell, pause: Callable[[float], None]) -> None:
+    def _fill(self, file: BinaryIO, web: Web, told: Told, pause: Callable[[float], None]) -> None:
         have = file.seek(0, os.SEEK_END)
         if have > self.size:
             have = _cut(file, 0)
+        told.progress(FileProgress(self.file.path, have, self.size))
         failures = 0
         while have < self.size:
             before, reason = have, "the connection was cut"
             try:
                 with web.part(self.url, have) as part:
-                    have = self._append(file, part, have, tell)
+                    have = self._append(file, part, have, told.progress)
             except BrokeOff as error:
                 reason = str(error)
                 have = file.seek(0, os.SEEK_END)
@@ -105,6 +115,7 @@ class Transfer:
                     mend="run the same command again: it goes on from there",
                 )
             if have < self.size:
+                told.note(Note(f"{self.file.path}: {reason}; it goes on from byte {have:,}"))
                 pause(min(2.0**failures, MAX_PAUSE_S))
 
     def _append(self, file: BinaryIO, part: Part, have: int, tell: Tell) -> int:
@@ -119,9 +130,22 @@ class Transfer:
             if part.start:
                 raise BrokeOff(f"asked from byte {have} on, the server answers from byte {part.start} on")
         while have < self.size and (chunk := read_some(part, min(CHUNK_BYTES, self.size - have))):
-            have += file.write(chunk)
+            self._write(file, chunk)
+            have += len(chunk)
             tell(FileProgress(self.file.path, have, self.size))
         return have
+
+    def _write(self, file: BinaryIO, chunk: bytes) -> None:
+        left = memoryview(chunk)
+        try:
+            while left:
+                left = left[file.write(left) :]
+        except OSError as error:
+            raise MissingError(
+                f"what was downloaded cannot be written: {error.strerror}",
+                where=self.part,
+                mend="free space; the same command goes on from what is there",
+            ) from None
 
     def _check(self) -> None:
         found = md5_of(self.part)
@@ -148,8 +172,23 @@ def set_aside(path: Path, target: Path, md5: str) -> Path:
 
 
 @contextlib.contextmanager
+def folders_only(path: Path) -> Iterator[None]:
+    """ConfigError where a file lies in the place of a folder, or a folder in that of a file."""
+    try:
+        yield
+    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+        raise ConfigError(
+            f"a file and a folder want the same name: {error.strerror}",
+            where=error.filename or path,
+            mend="move it away, or name another data folder with --data_dir",
+        ) from None
+
+
+@contextlib.contextmanager
 def _mine_alone(part: Path) -> Iterator[BinaryIO]:
-    with part.open("ab", buffering=0) as file:
+    with folders_only(part):
+        file = part.open("ab", buffering=0)
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

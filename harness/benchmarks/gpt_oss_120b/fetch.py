@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from harness.benchmarks.base import Benchmark, Dataset, Which
-from harness.benchmarks.download import Fetched, Index, State, Tell, Web, fetch, list_path, local_states, quiet
+from harness.benchmarks.download import Fetched, Index, State, Told, Web, fetch, list_path, local_states
 from harness.benchmarks.gpt_oss_120b.files import STAND_IN_FILE, TESTS_FOLDER
 from harness.benchmarks.gpt_oss_120b.graders import is_code
 from harness.benchmarks.gpt_oss_120b.judge import TestsFolder
@@ -60,12 +60,15 @@ class Source:
             "  and run: python -m harness fetch_dataset --verify"
         )
 
-    def fetch(self, tell: Tell = quiet) -> Fetched:
+    def fetch(self, told: Told) -> Fetched:
         """Fetches what is not there; see :func:`harness.benchmarks.download.fetch`."""
-        return fetch(self.folder, self.download, web=Web(self.by_hand()), tell=tell)
+        return fetch(self.folder, self.download, web=Web(self.by_hand()), told=told)
 
     def verify(self) -> Fetched:
-        """Looks at what is there and asks no network. DatasetError for a file that lacks or is another."""
+        """Looks at what is there and asks no network. DatasetError for a file that is another, or lacks and is needed.
+
+        Arrays are not needed: the tables say the same.
+        """
         states = local_states(self.folder, self.download)
         if states is None:
             raise DatasetError(
@@ -73,7 +76,12 @@ class Source:
                 where=list_path(self.folder, Index(self.download.index.value)),
                 mend=self.by_hand(),
             )
-        bad = [state for state in states if state.state is not State.RIGHT]
+        needed = set(self.download.required.value)
+        bad = [
+            state
+            for state in states
+            if state.state is State.WRONG or (state.state is State.MISSING and state.file.path in needed)
+        ]
         if bad:
             raise DatasetError(
                 f"{len(bad)} of {len(states)} files are not as the list says: "

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import resource
 import shutil
 from collections import namedtuple
 from collections.abc import Iterator
@@ -11,11 +12,12 @@ import pytest
 
 from harness.benchmarks import download as room
 from harness.benchmarks.base import CHUNK_BYTES
-from harness.benchmarks.download import FileProgress, State, Web
+from harness.benchmarks.download import FileProgress, State, Told, Web
 from harness.benchmarks.download import fetch as fetch_function
 from harness.benchmarks.download.fetch import CONTACT_TRIES
 from harness.benchmarks.download.transfer import TRIES
-from harness.errors import DatasetError, InUseError, MissingError
+from harness.errors import ConfigError, DatasetError, InUseError, MissingError
+from harness.events import Event, Note
 from harness.rules import DatasetDownload
 from tests.benchmarks.download.storage import BASE, INDEX, LIST, Storage, md5, md5_list, serving
 
@@ -36,6 +38,7 @@ class Fetcher:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.told: list[FileProgress] = []
+        self.notes: list[Event] = []
         self.pauses: list[float] = []
 
     def __call__(self, storage: Storage, download: DatasetDownload | None = None) -> room.Fetched:
@@ -43,7 +46,7 @@ class Fetcher:
             self.folder,
             download or storage.download(),
             web=Web(BY_HAND, timeout_s=5),
-            tell=self.told.append,
+            told=Told(self.told.append, self.notes.append),
             pause=self.pauses.append,
         )
 
@@ -67,8 +70,10 @@ def test_all_files_come_and_are_right(storage: Storage, fetcher: Fetcher) -> Non
     assert set(found.fetched) == set(FILES)
     assert {path: (fetcher.folder / path).read_bytes() for path in FILES} == FILES
     assert fetcher.there() == WHOLE
-    assert fetcher.told[-1] == FileProgress("acc/small table.npy", 11, 11)
-    assert [p.done for p in fetcher.told if p.path == "perf/big.parquet"][-1] == len(BIG)
+    assert FileProgress("acc/small table.npy", 11, 11) in fetcher.told
+    done = [progress.done for progress in fetcher.told if progress.path == "perf/big.parquet"]
+    assert (done[0], done[-1], done) == (0, len(BIG), sorted(done))
+    assert fetcher.notes == [Note(f"3 files, 3.1 MB, from {storage.host}{BASE} to {fetcher.folder}")]
 
 
 def test_what_is_there_and_right_asks_no_network(storage: Storage, fetcher: Fetcher) -> None:
@@ -119,6 +124,7 @@ def test_a_connection_that_is_cut_is_taken_up_again(storage: Storage, fetcher: F
     assert asked == [None, "bytes=5000-", "bytes=5000-", f"bytes={5000 + CHUNK_BYTES + 1}-"]
     assert (fetcher.folder / "perf" / "big.parquet").read_bytes() == BIG
     assert len(fetcher.pauses) == 3
+    assert fetcher.notes[1] == Note("perf/big.parquet: the connection was cut; it goes on from byte 5,000")
 
 
 def test_one_that_is_cut_again_and_again_ends_and_keeps_what_came(storage: Storage, fetcher: Fetcher) -> None:
@@ -213,6 +219,35 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(
         fetcher(storage)
     assert storage.downloads() == []
     assert not fetcher.folder.exists()
+
+
+def test_a_disk_that_fills_up_keeps_what_came(storage: Storage, fetcher: Fetcher) -> None:
+    """A limit on the size of files is a disk that is full after so many bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (CHUNK_BYTES + 100, hard))
+    try:
+        with pytest.raises(MissingError, match="what was downloaded cannot be written: File too large") as caught:
+            fetcher(storage)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    part = fetcher.folder / "perf" / "big.parquet.part"
+    assert caught.value.where == str(part)
+    assert part.read_bytes() == BIG[: CHUNK_BYTES + 100]
+    fetcher(storage)
+    assert f"bytes={CHUNK_BYTES + 100}-" in {span for _, _, span in storage.asked}
+    assert (fetcher.folder / "perf" / "big.parquet").read_bytes() == BIG
+
+
+@pytest.mark.parametrize("taken", [".", "perf", "perf/big.parquet.part"])
+def test_a_name_that_is_taken_by_something_else(storage: Storage, fetcher: Fetcher, taken: str) -> None:
+    path = fetcher.folder / taken
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if taken.endswith(".part"):
+        path.mkdir()
+    else:
+        path.write_text("a file")
+    with pytest.raises(ConfigError, match="a file and a folder want the same name"):
+        fetcher(storage)
 
 
 def test_another_process_at_the_same_file(storage: Storage, fetcher: Fetcher) -> None:

@@ -108,6 +108,16 @@ def test_wrong_composition(write_table: WriteTable) -> None:
     fails(folder, "1 (none), 2 aime25", "expected: 3 aime25", want=wanted(subsets={"aime25": 3}))
 
 
+def test_a_subset_that_is_missing_though_the_rows_are_as_many(write_table: WriteTable) -> None:
+    folder = write_table(PROMPTS, subsets=["aime25"] * 3)
+    fails(
+        folder,
+        "of other subsets: 3 aime25",
+        "expected: 2 aime25, 1 gpqa",
+        want=wanted(subsets={"aime25": 2, "gpqa": 1}),
+    )
+
+
 @pytest.mark.parametrize("bad", [-1, VOCAB, 2**40])
 def test_ids_outside_the_vocabulary(write_table: WriteTable, bad: int) -> None:
     fails(write_table([[1, 2], [3, bad, bad], [4]]), f"row 1 holds the token id {bad}, 2 such", f"0..{VOCAB - 1}")
