@@ -14,6 +14,8 @@ from harness.gate.rulings import accepted, ruling_of
 from harness.gate.system_description import claims_datacenter
 from harness.rules import RulePack
 
+_PARTS_OF_A_ROW = 6
+"""Of the path of its folder: division, submitter, results, system, benchmark, scenario."""
 _AT_ROOT = (".md", ".pdf")
 _OF_A_REPOSITORY = {".git", ".github", "assets"}
 """What the repository of a round has beside the divisions."""
@@ -76,7 +78,7 @@ def _is_text(name: str) -> bool:
 
 def _leads_to_a_result(node: Node) -> bool:
     parts = node.path.parts
-    return node.kind == "folder" and (len(parts) == 2 or parts[2] == "results")
+    return node.kind == "folder" and (len(parts) == 2 or (parts[2] == "results" and len(parts) <= _PARTS_OF_A_ROW))
 
 
 def _link(index: TreeIndex, node: Node) -> Finding:

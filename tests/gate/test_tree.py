@@ -39,6 +39,7 @@ BREACHES: list[Breach] = [
     ("blank in a name", "open", lambda h: write(h / "src" / "a b.py", "x"), "TREE-NAME", "review"),
     ("line end in a name", "open", lambda h: write(h / "src" / "a\nb.py", "x"), "TREE-NAME", "review"),
     ("name of bytes", "open", lambda h: write(h / "src" / os.fsdecode(b"\xff.py"), "x"), "TREE-NAME", "review"),
+    ("bytes below a row", "open", lambda h: write(server(h) / os.fsdecode(b"\xff") / "x", "x"), "TREE-NAME", "review"),
     ("pycache", "open", lambda h: write(h / "src" / "__pycache__" / "a.pyc", "x"), "TREE-NAME", "review"),
     ("empty folder", "open", lambda h: (h / "src" / "empty").mkdir(), "TREE-EMPTY-FOLDER", "review"),
     ("other division", "open", lambda h: (h.parent.parent / "Closed").mkdir(), "TREE-STRAY", "reject"),
