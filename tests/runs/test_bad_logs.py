@@ -174,6 +174,7 @@ def test_ids_outside_the_vocabulary_are_failed_answers_and_make_no_score(
     assert sum(subset.failed for subset in found.subsets.values()) == 1
     text = (folder / "accuracy.txt").read_text()
     assert "failed: 1\n" in text
+    assert f"1 answers are no text; the first, to row {row}: token id {bad} at position 1 is not in 0..201087" in text
     assert "exact_match" not in text
 
 

@@ -34,7 +34,7 @@ from harness.engines.base import Int64Array, PromptTable
 from harness.errors import DatasetError
 from harness.rules import TokenRules
 
-MEND = "fetch the data set again, or make a stand-in with: python -m harness make_dataset"
+MEND = "fetch it with: python -m harness fetch_dataset, or make a stand-in with: python -m harness make_dataset"
 ROWS_AT_ONCE = 256
 
 

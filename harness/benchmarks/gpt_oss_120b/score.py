@@ -39,12 +39,15 @@ def score(
     """
     tallies = {name: _Tally() for name in sorted(set(dataset.subsets))}
     programs = _Programs(None if isinstance(judge, str) else judge)
+    no_text, first = 0, ""
     for row, ids in _each_row_once(answers, dataset.rows, where):
         name, truth = dataset.subsets[row], dataset.ground_truth[row]
         if row in failed:
             verdict: Verdict | Submission = Verdict.FAILED
         else:
             verdict = programs.verdict(ids, truth) if is_code(name) else _verdict(name, ids, truth)
+            if verdict is Verdict.FAILED and len(ids):
+                no_text, first = no_text + 1, first or f"to row {row}: {vocab.decode(ids)}"
         if isinstance(verdict, Submission):
             programs.keep(verdict, tallies[name], len(ids))
         else:
@@ -52,6 +55,8 @@ def score(
     notes = programs.finish()
     if isinstance(judge, str) and any(map(is_code, tallies)):
         notes = (f"LiveCodeBench is unscored: {judge}",)
+    if no_text:
+        notes = (*notes, f"{no_text} answers are no text; the first, {first}")
     subsets = tuple(tally.result(name, repeats.get(name, 1)) for name, tally in tallies.items())
     value = _value(subsets) if dataset.whole else None
     return Score(key, value, subsets, EVALUATOR, dataset.stand_in, dataset.whole, notes)
