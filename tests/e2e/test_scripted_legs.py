@@ -143,7 +143,9 @@ def test_the_engine_killed_in_mid_run(scripted_project: ScriptedProject, standin
     broken = records(scripted_project)["SCRIPTED/gpt-oss-120b/Offline/performance#2"]
     assert broken.state is State.BROKEN
     assert broken.verdict is None
-    assert broken.counts.outstanding > 0
+    assert broken.counts.outstanding == 0
+    assert broken.counts.failed > 0
+    assert {failure.kind for failure in broken.failures} == {"engine_died"}
     folder = scripted_project.results / "SCRIPTED/gpt-oss-120b/Offline/performance"
     assert (folder / "attempt_01/run.json").read_bytes() == before
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -106,6 +106,12 @@ class FrozenRecord:
     engine_done_ns: Int64
     done_ns: Int64
     failures: tuple[Failure, ...]
+
+    def with_the_rest_failed(self, kind: str, message: str) -> FrozenRecord:
+        """The record with every sample that is neither answered nor failed as a failed one: the engine has gone."""
+        told = np.concatenate((self.done_ids, np.array([failure.number for failure in self.failures], dtype=np.int64)))
+        rest = self.ids[~np.isin(self.ids, told)].tolist()
+        return replace(self, failures=(*self.failures, *(Failure(number, kind, message) for number in rest)))
 
     def rows_of(self, ids: Sequence[int]) -> list[int]:
         """The data set's rows of samples."""

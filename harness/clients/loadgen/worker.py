@@ -71,6 +71,8 @@ class Worker:
         if self._error is not None:
             traceback.print_exception(self._error, file=sys.stderr)
         record = self.sut.record.frozen()
+        if isinstance(self._error, EngineDied):
+            record = record.with_the_rest_failed("engine_died", _sentence(self._error))
         outcome = self._outcome(record)
         self._write(record, outcome)
         return outcome

@@ -285,6 +285,20 @@ def test_stalled_only_while_samples_are_outstanding(offline: Bench) -> None:
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
 
+def test_the_rest_is_failed_when_the_engine_has_gone(server: Bench) -> None:
+    server.issue(10)
+    server.issue(20, 30, 40)
+    server.engine.say(answers({3: [1, 2, 3]}, at_ns=500), Failure(0, "fault", ""))
+    server.wait(2)
+    record = server.sut.record.frozen().with_the_rest_failed("engine_died", "gone")
+    answered, failed, _ = SampleState
+    assert record.by_sample(PROMPTS)["state"].tolist() == [failed, failed, failed, answered]
+    assert [(failure.number, failure.kind) for failure in record.failures] == [
+        (0, "fault"), (1, "engine_died"), (2, "engine_died"),
+    ]  # fmt: skip
+    assert record.with_the_rest_failed("engine_died", "again").failures == record.failures
+
+
 def test_columns_by_sample(server: Bench) -> None:
     before = time.monotonic_ns()
     server.issue(10)
