@@ -41,6 +41,11 @@ def final_part(text: str) -> str:
     return text[header.end() :].partition(_RETURN)[0].strip()
 
 
+def has_final_part(text: str) -> bool:
+    """Whether the model has begun its final channel."""
+    return _FINAL_HEADER.search(text) is not None
+
+
 def aime_number(text: str) -> int | None:
     """The last boxed number of the whole text, else the last ``Answer: n``; None where it is not in 0..999."""
     found = _BOXED_NUMBER.findall(text) or _STATED_NUMBER.findall(text.strip())

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.benchmarks.base import Answer, Benchmark, Canary, Dataset, Made, Score, ScriptedAnswers, Which
 from harness.benchmarks.gpt_oss_120b import score as scoring
 from harness.benchmarks.gpt_oss_120b import scripted, standin, vocab, warmup
-from harness.benchmarks.gpt_oss_120b.canary import HarmonyRoundTrip
+from harness.benchmarks.gpt_oss_120b.canary import FinalAnswer, HarmonyRoundTrip
 from harness.benchmarks.gpt_oss_120b.dataset import Wanted, read
 from harness.benchmarks.gpt_oss_120b.files import NAME
 from harness.benchmarks.gpt_oss_120b.grading import judge_for, ready
@@ -61,8 +61,12 @@ class GptOss120b:
         return warmup.warmup_prompts(n, like=like, seed=seed)
 
     def canaries(self, *, stand_in_checkpoint: bool) -> tuple[Canary, ...]:
-        """The harmony round trip."""
-        return (HarmonyRoundTrip.make(trained=not stand_in_checkpoint),)
+        """The harmony round trip; of trained weights an answer to its end too."""
+        round_trip = HarmonyRoundTrip.make(trained=not stand_in_checkpoint)
+        if stand_in_checkpoint:
+            return (round_trip,)
+        least, stop = self.rules.min_answer_tokens.value, self.rules.stop_token_ids.value
+        return round_trip, FinalAnswer.make(min_tokens=least, stop_token_ids=stop)
 
     def score(
         self,

@@ -1,4 +1,4 @@
-"""The harmony round trip: whether what an engine answers is token ids, whole and with their special tokens."""
+"""What an engine is asked before a leg: whether it hands over every token, ends where the model ends, keeps its cap."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from harness.benchmarks.base import CanaryFinding
 from harness.benchmarks.gpt_oss_120b import vocab
+from harness.benchmarks.gpt_oss_120b.answers import has_final_part
 from harness.benchmarks.gpt_oss_120b.prompts import render
 from harness.engines.base import Int32Array, PromptTable
 
@@ -19,6 +20,8 @@ _QUESTIONS = (
     "Repeat exactly: 𒀀 ∑ — “naïve” 日本語 🦉",
 )
 _MAX_NEW_TOKENS = 32
+_ENOUGH_TOKENS = 1024
+"""Several times what the model needs for a question of a sentence at low effort."""
 
 
 def round_trip(ids: Sequence[int] | Int32Array) -> str | None:
@@ -87,3 +90,45 @@ class HarmonyRoundTrip:
                 f"{first[0]}, {CHANNEL}: the engine must hand over every token, special ones too",
             )
         return round_trip(ids), "text that comes back the same from its token ids, special tokens kept"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FinalAnswer:
+    """A question of a sentence, answered to its end. Satisfies :class:`harness.benchmarks.base.Canary`.
+
+    The answer must stop by the model's stop token, which is no part of it, well before the cap; must have reached the
+    final channel, out of which it is graded; and must have the tokens that LoadGen's metrics need. For trained weights:
+    random ones end nowhere.
+    """
+
+    prompts: PromptTable
+    min_tokens: int
+    stop_token_ids: tuple[int, ...]
+    name: str = "final answer"
+    max_new_tokens: int = _ENOUGH_TOKENS
+
+    @classmethod
+    def make(cls, *, min_tokens: int, stop_token_ids: Sequence[int]) -> FinalAnswer:
+        """Renders the question. Raises MissingError where the tokenizer is not to be had."""
+        return cls(PromptTable.from_lists([render(_QUESTIONS[0], "low")]), min_tokens, tuple(stop_token_ids))
+
+    def check(self, answers: Sequence[Int32Array]) -> list[CanaryFinding]:
+        """What is wrong with the answers, in order of the prompts."""
+        if len(answers) != len(self.prompts):
+            return [CanaryFinding(f"{len(answers)} answers to {len(self.prompts)} prompts", "one a prompt")]
+        problems = (self._problem(ids) for ids in answers)
+        return [CanaryFinding(*problem) for problem in problems if problem is not None]
+
+    def _problem(self, ids: Int32Array) -> tuple[str, str] | None:
+        stop = " or ".join(map(str, self.stop_token_ids))
+        if len(ids) >= self.max_new_tokens:
+            return f"{len(ids)} tokens to a question of a sentence", f"an answer that ends at the stop token {stop}"
+        if len(ids) < self.min_tokens:
+            return f"{len(ids)} tokens", f"at least {self.min_tokens} tokens, as LoadGen's metrics need"
+        kept = np.flatnonzero(np.isin(ids, self.stop_token_ids))
+        if len(kept):
+            return f"the stop token {ids[kept[0]]} inside the answer", "an answer that ends before its stop token"
+        text = vocab.decode(ids)
+        if isinstance(text, vocab.BadIds) or not has_final_part(text):
+            return "no final channel in the answer", "the header of the final channel, out of which answers are graded"
+        return None

@@ -146,7 +146,8 @@ def test_the_rest_of_what_runs_ask_for(benchmark: Benchmark, small: Made) -> Non
     assert len(benchmark.warmup_prompts(3, like=data, seed=1)) == 3
     (canary,) = benchmark.canaries(stand_in_checkpoint=True)
     assert canary.check([np.array(benchmark.encode("56"), np.int32)] * len(canary.prompts)) == []
-    (strict,) = benchmark.canaries(stand_in_checkpoint=False)
+    strict, final = benchmark.canaries(stand_in_checkpoint=False)
+    assert final.max_new_tokens > strict.max_new_tokens
     assert len(strict.check([np.array(benchmark.encode("56"), np.int32)] * len(strict.prompts))) == 3
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.benchmarks.gpt_oss_120b import vocab
-from harness.benchmarks.gpt_oss_120b.canary import HarmonyRoundTrip, round_trip
+from harness.benchmarks.gpt_oss_120b.canary import FinalAnswer, HarmonyRoundTrip, round_trip
 from harness.engines.base import Int32Array
 
 pytestmark = pytest.mark.harmony
@@ -75,3 +75,33 @@ def test_a_checkpoint_of_random_weights_need_not_begin_with_the_channel() -> Non
 def test_answers_that_do_not_come_are_seen() -> None:
     findings = HarmonyRoundTrip.make(trained=True).check([ids(GOOD)])
     assert [finding.what for finding in findings] == ["1 answers to 3 prompts"]
+
+
+def final_answer() -> FinalAnswer:
+    return FinalAnswer.make(min_tokens=2, stop_token_ids=[200002])
+
+
+def test_an_answer_that_ends_in_the_final_channel_passes() -> None:
+    assert final_answer().check([ids(GOOD)]) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "expected"),
+    [
+        (GOOD + " and so on" * 600, "tokens to a question of a sentence", "stop token 200002"),
+        ("5", "1 tokens", "at least 2 tokens"),
+        (GOOD + "<|return|>", "the stop token 200002 inside the answer", "before its stop token"),
+        ("<|channel|>analysis<|message|>7 * 8 is 56", "no final channel", "out of which answers are graded"),
+    ],
+)
+def test_an_answer_that_does_not_end_as_the_model_ends(answer: str, said: str, expected: str) -> None:
+    (finding,) = final_answer().check([ids(answer)])
+    assert said in finding.what
+    assert expected in finding.expected
+
+
+def test_a_final_answer_that_is_no_text_or_does_not_come() -> None:
+    assert [finding.what for finding in final_answer().check([np.array([-1, -1], np.int32)])] == [
+        "no final channel in the answer"
+    ]
+    assert len(final_answer().check([])) == 1
