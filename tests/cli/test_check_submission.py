@@ -292,7 +292,7 @@ def test_a_pipe_is_never_wrapped(root):
 def test_make_hands_on_blanks_and_the_submitter(tmp_path):
     make = ["make", "-n", "-o", "venv", "check_submission", "PY=python"]
     told = ['INPUT=a tree/it\'s "x"', "ROUND=v6.0", "SUBMITTER=A b", "ARGS=--json 'x y.json'"]
-    inherited = {"MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "INPUT", "ROUND", "SUBMITTER", "ARGS"}
+    inherited = {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "INPUT", "ROUND", "SUBMITTER", "ARGS"}
     env = {name: value for name, value in os.environ.items() if name not in inherited}
 
     def words(*more):
