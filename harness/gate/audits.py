@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from harness.gate import audit_rules as R  # noqa: N812 - a namespace of constants
-from harness.gate import run_rules
+from harness.gate import leg_facts, run_rules
 from harness.gate.audit_verdict import MEAN, check_verdict, numbers
 from harness.gate.findings import Finding, Severity
 from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.metric import mean_answer_tokens
 from harness.gate.row_layout import ACCURACY_FOLDER, RUN, RowPlace
 from harness.gate.run import check_run, unreadable
-from harness.gate.run_facts import Coverage, Expectation, RunFacts
-from harness.logs import AccuracyLog, DetailLog, LogError, SummaryLog, is_shortened
+from harness.gate.run_facts import Coverage
+from harness.logs import AccuracyLog, DetailLog, LogError, is_shortened
 from harness.rules import RulePack
 from harness.rules.audits import AuditRules
 
-DETAIL = RUN / "mlperf_log_detail.txt"
-SUMMARY = RUN / "mlperf_log_summary.txt"
+DETAIL = RUN / leg_facts.DETAIL
+SUMMARY = RUN / leg_facts.SUMMARY
 ACCURACY_LOG = ACCURACY_FOLDER / "mlperf_log_accuracy.json"
 ACCURACY_TEXT = ACCURACY_FOLDER / "accuracy.txt"
 FILES = (DETAIL, SUMMARY, ACCURACY_LOG, ACCURACY_TEXT)
@@ -156,31 +156,10 @@ def _run(
     coverage: Coverage | None,
     found: list[Finding],
 ) -> list[Finding]:
-    facts = RunFacts(
-        leg=name,
-        scenario=place.scenario,
-        benchmark=place.benchmark,
-        pack=pack,
-        expectation=Expectation.of_round(pack, place.benchmark, place.scenario, name),
-        detail=detail,
-        summary=_summary(index, place.folder / name / SUMMARY, found),
-        coverage=coverage,
-        label=str(place.folder / name / DETAIL),
-        division=place.division,
-        reasoning_effort=_stated_effort(index, place, name),
-    )
-    return check_run(facts)
-
-
-def _summary(index: TreeIndex, path: PurePosixPath, found: list[Finding]) -> SummaryLog | None:
-    if not index.has_content(path):
-        return None
-    try:
-        with index.opened(path) as file:
-            return SummaryLog.read(file)
-    except LogError as error:
-        found.append(run_rules.SUMMARY.broken(path, error.what, severity=Severity.REVIEW))
-        return None
+    folder = place.folder / name / RUN
+    summary = leg_facts.read_summary(index, folder / leg_facts.SUMMARY, found, Severity.REVIEW)
+    effort = _stated_effort(index, place, name)
+    return check_run(leg_facts.of_leg(place, pack, name, folder, detail, summary, coverage, effort))
 
 
 def _stated_effort(index: TreeIndex, place: RowPlace, name: str) -> str | None:

@@ -13,6 +13,8 @@ from pathlib import Path
 from harness.env import MLPERF_INFERENCE_DIR
 
 UNKNOWN_COMMIT = "unknown commit"
+EVALUATORS = {"gpt-oss-120b": Path("language/gpt-oss-120b/eval_mlperf_accuracy.py")}
+"""What scores the answers of a benchmark, of accuracy legs and of audits; paths below the clone."""
 
 _GIT_TIMEOUT_S = 60.0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from harness.gate import run_rules
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.accuracy_log import check_accuracy_log
 from harness.gate.accuracy_text import AccuracyText, check_accuracy_text
@@ -13,17 +12,16 @@ from harness.gate.audits import check_audits, read_audit_logs
 from harness.gate.file_lists import check_file_lists
 from harness.gate.findings import Finding
 from harness.gate.index import TreeIndex, Unreadable
+from harness.gate.leg_facts import DETAIL, SUMMARY, of_leg, read_summary
 from harness.gate.metric import ResultMetric, result_metric
 from harness.gate.network import check_sut_name
 from harness.gate.row_layout import ACCURACY_FOLDER, RUN, RowPlace
 from harness.gate.run import check_run, unreadable
-from harness.gate.run_facts import ACCURACY, PERFORMANCE, Coverage, Expectation, RunFacts
-from harness.logs import DetailLog, LogError, SummaryLog
+from harness.gate.run_facts import ACCURACY, PERFORMANCE, Coverage, Expectation
+from harness.logs import DetailLog, LogError
 from harness.rules import BenchmarkRules, Ruled, RulePack, ScenarioRules
 from harness.rules.values import Target
 
-DETAIL = "mlperf_log_detail.txt"
-SUMMARY = "mlperf_log_summary.txt"
 ACCURACY_JSON = "mlperf_log_accuracy.json"
 ACCURACY_TXT = "accuracy.txt"
 
@@ -88,30 +86,9 @@ def _leg(
             detail = DetailLog.read(file)
     except LogError as error:
         return None, [unreadable(error, str(path))]
-    facts = RunFacts(
-        leg=leg,
-        scenario=place.scenario,
-        benchmark=place.benchmark,
-        pack=pack,
-        expectation=Expectation.of_round(pack, place.benchmark, place.scenario, leg),
-        detail=detail,
-        summary=_summary(index, folder / SUMMARY, found),
-        coverage=coverage if leg == ACCURACY else None,
-        label=str(path),
-        division=place.division,
-    )
+    summary = read_summary(index, folder / SUMMARY, found)
+    facts = of_leg(place, pack, leg, folder, detail, summary, coverage if leg == ACCURACY else None)
     return detail, found + check_run(facts)
-
-
-def _summary(index: TreeIndex, path: PurePosixPath, found: list[Finding]) -> SummaryLog | None:
-    if not index.has_content(path):
-        return None
-    try:
-        with index.opened(path) as file:
-            return SummaryLog.read(file)
-    except LogError as error:
-        found.append(run_rules.SUMMARY.broken(path, error.what))
-        return None
 
 
 def _versions(place: RowPlace, logs: dict[str, DetailLog]) -> Iterator[Finding]:

@@ -20,13 +20,11 @@ from harness.clients.loadgen.audit_conf import NAME as AUDIT_CONFIG
 from harness.env import MLPERF_EVALUATOR_PYTHON, MLPERF_EVALUATOR_TOKENIZER, MLPERF_INFERENCE_DIR
 from harness.errors import ConfigError
 from harness.gate.audit_verdict import MEAN, numbers
-from harness.gate.clone import UNKNOWN_COMMIT, Clone
+from harness.gate.clone import EVALUATORS, UNKNOWN_COMMIT, Clone
 from harness.ledger.store import LOGS
 from harness.rules.audits import AuditRules
 from harness.runs.audit import AuditVerdict
 
-EVALUATORS = {"gpt-oss-120b": Path("language/gpt-oss-120b/eval_mlperf_accuracy.py")}
-"""What scores an audit's answers, by benchmark, below the clone."""
 SCORE = "Accuracy score"
 
 _TIMEOUT_S = 3600.0

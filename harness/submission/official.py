@@ -17,15 +17,13 @@ from pathlib import Path
 
 from harness.env import MLPERF_EVALUATOR_PYTHON, MLPERF_EVALUATOR_TOKENIZER, MLPERF_INFERENCE_DIR
 from harness.errors import ConfigError, Refused
-from harness.gate.clone import UNKNOWN_COMMIT
+from harness.gate.clone import EVALUATORS, UNKNOWN_COMMIT
 from harness.gate.clone import Clone as NamedClone
 from harness.ledger import hashes
 from harness.ledger.record import AccuracyEcho
 from harness.submission.truncate import FiledAccuracy
 
 TRUNCATE = Path("tools/submission/truncate_accuracy_log.py")
-EVALUATORS = {"gpt-oss-120b": Path("language/gpt-oss-120b/eval_mlperf_accuracy.py")}
-"""The accuracy evaluator of each benchmark, below the clone."""
 
 TRUNCATE_TIMEOUT_S = 600.0
 EVALUATOR_TIMEOUT_S = 6 * 3600.0

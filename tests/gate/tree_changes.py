@@ -33,6 +33,14 @@ def check(home: Path) -> TreeReport:
     return check_tree(home.parent.parent, PACK)
 
 
+def breaks(home: Path, change: Callable[[Path], object], rule: str, severity: str) -> None:
+    """Asserts that a change breaks the rule, with this severity and no other, and that the verdict is no milder."""
+    change(home)
+    report = check(home)
+    assert {f.severity.value for f in report.findings if f.rule == rule} == {severity}
+    assert severity == "note" or report.verdict.value in (severity, "reject")
+
+
 def rules_of(report: TreeReport) -> set[str]:
     return {f.rule for f in report.findings if f.severity is not Severity.NOTE}
 

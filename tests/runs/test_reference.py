@@ -15,12 +15,12 @@ from harness.benchmarks.base import DataFile, Dataset
 from harness.engines.base import PromptTable
 from harness.env import MLPERF_EVALUATOR_PYTHON, MLPERF_EVALUATOR_TOKENIZER, MLPERF_INFERENCE_DIR
 from harness.errors import ConfigError
-from harness.gate.clone import Clone
+from harness.gate.clone import EVALUATORS, Clone
 from harness.logs import AccuracyLog
 from harness.rules import Ruled
 from harness.runs.audit import Lengths, judge_lengths
 from harness.runs.audit_leg import judge_audit
-from harness.runs.reference import EVALUATORS, Reference, ReferenceFailed, approved_config, differences, script
+from harness.runs.reference import Reference, ReferenceFailed, approved_config, differences, script
 from tests.runs.made_legs import PACK, leg
 from tests.submission.real_clone import CLONE, needs_clone
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.submission.official import EVALUATORS, TRUNCATE
+from harness.gate.clone import EVALUATORS
+from harness.submission.official import TRUNCATE
 
 _TRUNCATION = """
 import argparse, hashlib, pathlib
