@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from harness.config.engines import (
+    Clients,
+    Engine,
+    HttpEngine,
+    Launch,
+    ScriptedEngine,
+    ServedCheckpoint,
+    ServiceTime,
+    TinyGptOss,
+    TorchEngine,
+    TrtllmEngine,
+)
+from harness.config.strict import Strict
+
+__all__ = [
+    "BenchmarkFile",
+    "Clients",
+    "Engine",
+    "Entry",
+    "HttpEngine",
+    "Launch",
+    "MeasuredRate",
+    "OfflineShare",
+    "OutputCaps",
+    "Scenario",
+    "ScriptedEngine",
+    "ServedCheckpoint",
+    "ServiceTime",
+    "SubmissionFile",
+    "SystemFile",
+    "TargetQps",
+    "TestRun",
+    "TinyGptOss",
+    "TorchEngine",
+    "TrtllmEngine",
+    "WarmupSettings",
+]
 
 
-class _Strict(BaseModel):
-    # Strict: YAML knows its types, and `target_qps: yes` is no rate of 1 per second.
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-class SystemFile(_Strict):
+class SystemFile(Strict):
     """``systems/<system>/system.yaml``: what only a person can say of a machine. None means: nobody has said it.
 
     The names are those of the published system descriptions. What can be read off the machine is not here: it is
@@ -55,60 +87,13 @@ class SystemFile(_Strict):
     """How data reaches the machine and how fast (documentation/bandwidth.md): NICs, links, measured or rated rate."""
 
 
-class TinyGptOss(_Strict):
-    """A stand-in checkpoint: GPT-OSS's architecture, random weights from a seed. Never submittable."""
-
-    make: Literal["tiny-gpt-oss"]
-    seed: int = 0
-    hidden_size: Annotated[int, Field(ge=16)] = 64
-    layers: Annotated[int, Field(ge=1)] = 2
-
-
-class TorchEngine(_Strict):
-    """The embedded engine: transformers' modelling code on the CPU."""
-
-    kind: Literal["torch"]
-    checkpoint: TinyGptOss | Annotated[Path, Field(strict=False)]
-    slots: Annotated[int, Field(ge=1)] = 32
-    threads: Annotated[int, Field(ge=1)] = 1
-    max_total_tokens: Annotated[int, Field(ge=2)] = 512
-    prefill_chunk: Annotated[int, Field(ge=1)] = 512
-
-
-class ServiceTime(_Strict):
-    """How long the scripted engine takes over an answer: to its first token, then for each further one."""
-
-    ttft_ms: Annotated[float, Field(ge=0)] = 0
-    per_token_ms: Annotated[float, Field(ge=0)] = 0
-    spread: Annotated[float, Field(ge=0)] = 0
-    """Sigma of a lognormal factor on both, drawn by row; 0 is fixed."""
-
-
-class ScriptedEngine(_Strict):
-    """The deterministic engine of tests. Never submittable."""
-
-    kind: Literal["scripted"]
-    right: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
-    """The share of each accuracy subset that is answered right."""
-    answer_tokens: Annotated[int, Field(ge=0)] = 64
-    """Length of answers to rows that no share speaks of."""
-    service: ServiceTime = ServiceTime()
-    slots: Annotated[int, Field(ge=1)] | None = None
-    seed: int = 0
-    faults: dict[Literal["performance", "accuracy", "TEST07"], dict[str, Any]] = Field(default_factory=dict)
-    """What goes wrong, by table of the data set; as :class:`harness.engines.scripted_settings.Faults` reads it."""
-
-
-Engine = Annotated[TorchEngine | ScriptedEngine, Field(discriminator="kind")]
-
-
-class MeasuredRate(_Strict):
+class MeasuredRate(Strict):
     """A rate taken from the warm-up just before (Offline), times ``share``."""
 
     warmup_share: Annotated[float, Field(gt=0, le=1.5)]
 
 
-class OfflineShare(_Strict):
+class OfflineShare(Strict):
     """A rate that is a share of the newest finished Offline performance run of the same fingerprint."""
 
     offline_share: Annotated[float, Field(gt=0, le=1)]
@@ -117,7 +102,7 @@ class OfflineShare(_Strict):
 TargetQps = Union[Annotated[float, Field(gt=0)], MeasuredRate, OfflineShare]  # noqa: UP007 - Annotated | X needs 3.11
 
 
-class Scenario(_Strict):
+class Scenario(Strict):
     """One scenario on one system. ``min_duration_ms`` may lengthen the round's minimum, never shorten it."""
 
     target_qps: TargetQps
@@ -129,20 +114,20 @@ class Scenario(_Strict):
     """The share of ``target_qps`` at which an audit asks (1 where none is said): TEST07's answers are long."""
 
 
-class OutputCaps(_Strict):
+class OutputCaps(Strict):
     """New tokens an answer may have. None takes the round's; another value is a stated deviation."""
 
     performance: Annotated[int, Field(ge=2)] | None = None
     accuracy: Annotated[int, Field(ge=2)] | None = None
 
 
-class WarmupSettings(_Strict):
+class WarmupSettings(Strict):
     """Requests run before StartTest, from prompts outside the data set."""
 
     requests: Annotated[int, Field(ge=0)] = 64
 
 
-class TestRun(_Strict):
+class TestRun(Strict):
     """What ``--test_run`` shortens to: rows of each data set, and seconds. It makes a run not submittable."""
 
     __test__ = False  # not a test class, whatever pytest thinks of its name
@@ -154,7 +139,7 @@ class TestRun(_Strict):
     """LoadGen's early stopping wants some hundreds of queries before it believes a 99th percentile."""
 
 
-class BenchmarkFile(_Strict):
+class BenchmarkFile(Strict):
     """``systems/<system>/<benchmark>.yaml``: the engine and the scenarios of one benchmark on one system."""
 
     engine: Engine
@@ -181,7 +166,7 @@ class BenchmarkFile(_Strict):
         return self.scenarios[scenario].engine or self.engine
 
 
-class Entry(_Strict):
+class Entry(Strict):
     """What is submitted: one benchmark on one system, in one division and category."""
 
     division: Literal["closed", "open", "network"]
@@ -192,7 +177,7 @@ class Entry(_Strict):
     scenarios: Annotated[list[str], Field(min_length=1)]
 
 
-class SubmissionFile(_Strict):
+class SubmissionFile(Strict):
     """``submission.yaml``: who submits what. ``submitter`` is the organisation's directory name; None is not said."""
 
     round: str
