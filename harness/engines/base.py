@@ -5,7 +5,8 @@ A *core* (:class:`EngineCore`) is the engine itself: single-threaded, stepped by
 a core behind the engine interface in the same process, ``host.py`` and ``remote.py`` put a Unix socket between.
 
 Requests and events are columns, not objects: an Offline query of a million samples is one :class:`Requests`, and a
-batch that finishes together is one :class:`Answers`. Times are CLOCK_MONOTONIC nanoseconds
+batch that finishes together is one :class:`Answers`. A chat (messages, images, tools) lies in a memory-mapped store and
+only its row crosses: see :mod:`~harness.engines.bodies`. Times are CLOCK_MONOTONIC nanoseconds
 (``time.monotonic_ns()``), which all processes of one Linux machine share.
 """
 
@@ -19,6 +20,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+Int16Array: TypeAlias = npt.NDArray[np.int16]
 Int32Array: TypeAlias = npt.NDArray[np.int32]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 
@@ -41,6 +43,8 @@ class Finish(enum.IntEnum):
     """A stop token was sampled; it is not part of the answer."""
     LENGTH = 1
     """The output cap was reached."""
+    TOOL_CALLS = 2
+    """A chat ended by calling tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,18 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What all requests of a leg have in common. ``dataset`` names the table that ``Requests.rows`` refer to."""
+    """What all requests of a leg have in common. ``dataset`` names the table that ``Requests.rows`` refer to.
+
+    ``bodies`` is the path of a :class:`~harness.engines.bodies.BodyStore`, or "" for prompts of token ids: where it is
+    given, a request is the chat ``bodies[row]`` and has no prompt, and its answer is one of :class:`Replies`.
+    ``replica`` is the place in :attr:`EngineInfo.replicas` of the one that is to answer.
+    """
 
     dataset: str
     sampling: Sampling
     token_events: TokenEvents
+    bodies: str = ""
+    replica: int = 0
 
 
 class PromptTable:
@@ -136,7 +147,10 @@ class Requests:
 
 @dataclass(slots=True)
 class Tokens:
-    """One token each of some answers, as they came; ``positions`` 0 is an answer's first. ``at_ns`` holds for all."""
+    """One token each of some answers, as they came; ``positions`` 0 is an answer's first. ``at_ns`` holds for all.
+
+    A chat's first token has no id that a server tells: it stands as -1.
+    """
 
     numbers: Sequence[int]
     positions: Sequence[int]
@@ -164,6 +178,26 @@ class Answers:
 
 
 @dataclass(slots=True)
+class Replies:
+    """n whole answers to chats. Reply i is ``data[ends[i - 1] : ends[i]]`` (from 0 for the first).
+
+    Each is UTF-8 JSON: an object with ``content`` (a string), and where there are any ``reasoning`` (a string) and
+    ``tool_calls`` (as OpenAI's chat completions have them). ``tokens`` are how many each has, as the server counts.
+    """
+
+    numbers: Sequence[int]
+    data: bytes | bytearray
+    ends: Sequence[int]
+    tokens: Sequence[int]
+    first_ns: Sequence[int]
+    done_ns: Sequence[int]
+    finish: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(slots=True)
 class Failure:
     """One request that will have no answer; ``kind`` is a short machine-readable word, ``message`` for people."""
 
@@ -172,7 +206,10 @@ class Failure:
     message: str
 
 
-Event: TypeAlias = Tokens | Answers | Failure
+REPLICA_DIED = "replica_died"
+"""The kind of failure of a request whose replica is gone: no later one to the same replica can be answered."""
+
+Event: TypeAlias = Tokens | Answers | Replies | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +257,16 @@ class EngineCore(Protocol):
         """Does one piece of work (at most a few milliseconds of it where it can) and tells what came of it."""
 
     def wait_s(self) -> float | None:
-        """How long there is nothing to do: 0 now, None until the next submit."""
+        """How long there is nothing to do: 0 now, None until the next submit or until :meth:`descriptor` says so."""
+
+    def descriptor(self) -> int | None:
+        """A descriptor that is readable when there is something to do, whatever ``wait_s`` said; None for none."""
 
     def cancel(self) -> None:
         """Forgets all requests; none of them is told of again."""
+
+    def counters(self) -> dict[str, int]:
+        """What it counted since it was made (retries, connections); for the record of a run."""
 
 
 class Engine(Protocol):
@@ -240,6 +283,15 @@ class Engine(Protocol):
 
     def wake(self) -> None:
         """Makes a waiting ``poll`` return now; may be called from any thread."""
+
+    def replicas_of(self, numbers: Int64Array) -> Int16Array:
+        """Which replica each of these requests was given to, as a place in ``info().replicas``; int16, as long."""
+
+    def counters(self, timeout_s: float) -> dict[str, int]:
+        """What the engine counted since it was started. To be called from the thread that polls, or when none does.
+
+        Raises EngineDied where it does not say in time.
+        """
 
     def close(self) -> None:
         """Lets go of the engine; outstanding requests are forgotten."""

@@ -36,10 +36,13 @@ class Kind(enum.IntEnum):
     CANCEL = 7
     PING = 8
     FATAL = 9
+    REPLIES = 10
+    COUNTERS = 11
 
 
 KINDS: Final = {int(kind): kind for kind in Kind}
 REQUESTS, TOKENS, ANSWERS, FAILURES = Kind.REQUESTS, Kind.TOKENS, Kind.ANSWERS, Kind.FAILURES
+REPLIES = Kind.REPLIES
 """By these names since to look a member up in its class costs as much as all else that is done for a frame."""
 
 

@@ -120,6 +120,8 @@ class Host:
             client.send(signal_frame(Kind.CANCEL, frame.n))
         elif frame.kind is Kind.PING:
             client.send(signal_frame(Kind.PING, frame.n))
+        elif frame.kind is Kind.COUNTERS:
+            client.send(json_frame(Kind.COUNTERS, frame.n, self._core.counters()))
         else:
             raise WireError(f"a client does not say {frame.kind.name}")
 

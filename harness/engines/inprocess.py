@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from harness.engines.base import EngineCore, EngineInfo, Event, Requests
+import numpy as np
+
+from harness.engines.base import EngineCore, EngineInfo, Event, Int16Array, Int64Array, Requests
 
 
 class InProcessEngine:
@@ -53,6 +55,14 @@ class InProcessEngine:
             timeout_s = deadline - time.monotonic()
             if timeout_s <= 0:
                 return events
+
+    def replicas_of(self, numbers: Int64Array) -> Int16Array:
+        """There is one replica, the core."""
+        return np.zeros(len(numbers), np.int16)
+
+    def counters(self, timeout_s: float) -> dict[str, int]:
+        """What the core counted; it says so at once."""
+        return self._core.counters()
 
     def close(self) -> None:
         """Forgets what is outstanding. For when nobody polls any more."""

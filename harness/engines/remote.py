@@ -8,12 +8,15 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from harness.engines import wire
-from harness.engines.base import EngineInfo, Event, Requests, Workload
-from harness.engines.frames import ANSWERS, FAILURES, TOKENS, Frame, Kind, WireError, signal_frame
+from harness.engines.base import EngineInfo, Event, Int16Array, Int64Array, Requests, Workload
+from harness.engines.frames import ANSWERS, FAILURES, REPLIES, TOKENS, Frame, Kind, WireError, signal_frame
 from harness.engines.stream import FrameStream, StreamEnded
 from harness.errors import EngineDied
 
@@ -52,6 +55,7 @@ class RemoteEngine:
         self._last_words: str | None = None
         self._cancels, self._cancels_heard = 0, 0
         self._pings, self._pings_heard = 0, 0
+        self._counts: tuple[int, dict[str, int]] = (0, {})
         self._info: EngineInfo | None = None
         try:
             self._info = self._hello(timeout_s)
@@ -115,19 +119,19 @@ class RemoteEngine:
         start = time.monotonic()
         self._pings += 1
         self._say(signal_frame(Kind.PING, self._pings))
-        kept: list[Event] = []
-        ended_wait = False
-        while self._pings_heard != self._pings:
-            left = start + timeout_s - time.monotonic()
-            if left <= 0:
-                raise EngineDied(f"{self._name} does not answer within {timeout_s:g} s", where=self._log)
-            events, woken = self._wait(left)
-            kept += events
-            ended_wait = ended_wait or woken
-        self._held = kept + self._held
-        if ended_wait:
-            self.wake()  # it was meant for a poll
+        self._hear_until(lambda: self._pings_heard == self._pings, timeout_s)
         return time.monotonic() - start
+
+    def replicas_of(self, numbers: Int64Array) -> Int16Array:
+        """All were given to the first: what spreads requests over replicas stands before engines such as this one."""
+        return np.zeros(len(numbers), np.int16)
+
+    def counters(self, timeout_s: float) -> dict[str, int]:
+        """What the engine counted; see :class:`~harness.engines.base.Engine`. Events are kept as in :meth:`ping`."""
+        number = self._counts[0] + 1
+        self._say(signal_frame(Kind.COUNTERS, number))
+        self._hear_until(lambda: self._counts[0] == number, timeout_s)
+        return self._counts[1]
 
     def close(self) -> None:
         """Closes the connection, upon which the engine forgets what was outstanding."""
@@ -159,6 +163,20 @@ class RemoteEngine:
                 self._stream.send(data)
             except StreamEnded:
                 return  # as in submit
+
+    def _hear_until(self, heard: Callable[[], bool], timeout_s: float) -> None:
+        """Waits for an answer to a question of our own; events that come meanwhile are left to ``poll``."""
+        deadline = time.monotonic() + timeout_s
+        ended_wait = False
+        while not heard():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise EngineDied(f"{self._name} does not answer within {timeout_s:g} s", where=self._log)
+            events, woken = self._wait(left)
+            self._held += events
+            ended_wait = ended_wait or woken
+        if ended_wait:
+            self.wake()  # it was meant for a poll
 
     def _wait(self, timeout_s: float) -> tuple[list[Event], bool]:
         """Waits once; what came, and whether somebody called ``wake``."""
@@ -205,7 +223,7 @@ class RemoteEngine:
 
     def _hear(self, frame: Frame, events: list[Event]) -> None:
         kind = frame.kind
-        if kind is TOKENS or kind is ANSWERS or kind is FAILURES:
+        if kind is TOKENS or kind is ANSWERS or kind is FAILURES or kind is REPLIES:
             if self._cancels == self._cancels_heard:
                 events += wire.read_event(frame)
         elif kind is Kind.CANCEL:
@@ -213,6 +231,8 @@ class RemoteEngine:
             events.clear()
         elif kind is Kind.PING:
             self._pings_heard = frame.n
+        elif kind is Kind.COUNTERS:
+            self._counts = frame.n, wire.read_counters(frame)
         elif kind is Kind.FATAL:
             self._last_words = wire.read_fatal(frame)
         elif kind is Kind.INFO:

@@ -31,6 +31,7 @@ from harness.engines.base import (
 )
 from harness.engines.scripted_answers import ANY_ROW, CountingScript, RecordedScript, Script, read_answers
 from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSettings
+from harness.errors import RunBroke
 
 EXIT_SCRIPTED_DEATH: Final = 86
 UNBOUNDED_SLOTS: Final = 1 << 20
@@ -159,6 +160,13 @@ class ScriptedCore:
             return None
         return max(0, self._agenda[0][0] - self._clock()) / 1e9
 
+    def descriptor(self) -> None:
+        """Nothing comes from elsewhere."""
+
+    def counters(self) -> dict[str, int]:
+        """Nothing is counted."""
+        return {}
+
     def cancel(self) -> None:
         """Forgets all requests and frees all slots."""
         self._ready = []
@@ -168,6 +176,8 @@ class ScriptedCore:
     def _course_of(self, workload: Workload) -> _Course:
         if self._course is not None and self._course.workload is workload:
             return self._course
+        if workload.bodies:
+            raise RunBroke("the scripted engine answers prompts of token ids, not chats")
         settings = self._settings
         script = self._scripts.get(workload.dataset, self._counting)
         faults = settings.faults_of(workload.dataset)

@@ -14,7 +14,7 @@ from typing import Any
 from harness.engines.base import EngineInfo, Event, Requests
 from harness.engines.checkpoint import describe
 from harness.engines.slots import SlotTable
-from harness.errors import ConfigError, MissingError
+from harness.errors import ConfigError, MissingError, RunBroke
 
 _DTYPES = ("float32", "bfloat16")
 
@@ -91,7 +91,9 @@ class TorchCore:
         return self._info
 
     def submit(self, requests: Requests) -> None:
-        """Takes requests, any number; those beyond its slots wait inside."""
+        """Takes requests, any number; those beyond its slots wait inside. RunBroke for chats."""
+        if requests.workload.bodies:
+            raise RunBroke("the torch engine answers prompts of token ids, not chats")
         self._table.submit(requests)
 
     def step(self) -> list[Event]:
@@ -108,6 +110,13 @@ class TorchCore:
     def wait_s(self) -> float | None:
         """0 while there is work, else None."""
         return None if self._table.idle else 0.0
+
+    def descriptor(self) -> None:
+        """Nothing comes from elsewhere."""
+
+    def counters(self) -> dict[str, int]:
+        """Nothing is counted."""
+        return {}
 
     def cancel(self) -> None:
         """Forgets all requests and starts the random streams anew."""

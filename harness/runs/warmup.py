@@ -11,6 +11,7 @@ from harness.engines.base import (
     Failure,
     Int32Array,
     PromptTable,
+    Replies,
     Requests,
     Sampling,
     TokenEvents,
@@ -24,7 +25,7 @@ _POLL_S = 1.0
 
 
 @dataclass(slots=True)
-class Replies:
+class Answered:
     """What an engine answered to a handful of requests, in the order they were asked."""
 
     answers: dict[int, Answers]
@@ -39,7 +40,7 @@ class Replies:
         return event.tokens[begin : event.ends[i]]
 
 
-def ask(engine: Engine, prompts: PromptTable, sampling: Sampling, *, dataset: str, patience_s: float) -> Replies:
+def ask(engine: Engine, prompts: PromptTable, sampling: Sampling, *, dataset: str, patience_s: float) -> Answered:
     """Asks all prompts at once and waits for every answer.
 
     RunBroke where one fails, EngineDied where nothing comes for ``patience_s``.
@@ -47,13 +48,15 @@ def ask(engine: Engine, prompts: PromptTable, sampling: Sampling, *, dataset: st
     numbers = range(len(prompts))
     started = time.monotonic_ns()
     engine.submit(Requests(Workload(dataset, sampling, TokenEvents.NONE), numbers, numbers, prompts, numbers))
-    replies = Replies({}, [], 0.0)
+    replies = Answered({}, [], 0.0)
     last = time.monotonic()
     while len(replies.answers) < len(prompts):
         for event in engine.poll(_POLL_S):
             last = time.monotonic()
             if isinstance(event, Failure):
                 raise RunBroke(f"the engine failed a {dataset} request ({event.kind}): {event.message}")
+            if isinstance(event, Replies):
+                raise RunBroke(f"the engine answered a {dataset} request with a chat, and it asked for token ids")
             if isinstance(event, Answers):
                 replies.answers.update(dict.fromkeys(event.numbers, event))
                 replies.done_ns.extend(event.done_ns)

@@ -5,6 +5,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from harness.engines import frames, wire
@@ -206,6 +207,30 @@ def test_ping(folder: Path) -> None:
         engine.submit(requests([3]))
         assert 0 < engine.ping(10) < 10
         assert collect(engine, bool) == {100: [3, 4]}
+        engine.close()
+
+
+class CountingCore(ScriptedCore):
+    def counters(self) -> dict[str, int]:
+        return {"steps": 3, "retries": 0}
+
+
+def test_counters(folder: Path) -> None:
+    with hosted(CountingCore(ScriptedSettings()), folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(requests([3]))
+        assert engine.counters(10) == {"steps": 3, "retries": 0}
+        assert engine.counters(10) == {"steps": 3, "retries": 0}
+        assert collect(engine, bool) == {100: [3, 4]}
+        assert engine.replicas_of(np.array([100, 101])).tolist() == [0, 0]
+        engine.close()
+
+
+def test_counters_of_an_engine_that_hangs(folder: Path) -> None:
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        with pytest.raises(EngineDied, match="does not answer"):
+            engine.counters(0.05)
         engine.close()
 
 

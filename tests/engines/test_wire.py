@@ -17,6 +17,7 @@ from harness.engines.base import (
     Event,
     Failure,
     PromptTable,
+    Replies,
     Requests,
     Sampling,
     TokenEvents,
@@ -40,8 +41,12 @@ WORKLOADS = st.builds(
         seed=st.integers(0, 2**63),
     ),
     st.sampled_from(TokenEvents),
+    st.sampled_from(("", "/data/chats.bodies")),
+    st.integers(0, 71),
 )
 WORKLOAD = Workload("perf", Sampling(1.0, 1.0, 0, 8, (5,), 0), TokenEvents.FIRST)
+CHATS = Workload("perf", Sampling(1.0, 1.0, 0, 8, (5,), 0), TokenEvents.FIRST, bodies="/data/chats.bodies")
+NO_PROMPTS = PromptTable.from_lists([])
 
 
 @st.composite
@@ -60,8 +65,17 @@ def some_tokens(draw: st.DrawFn) -> Tokens:
     return Tokens(numbers, positions, np.array(ids, np.int32), draw(INT64))
 
 
+@st.composite
+def some_replies(draw: st.DrawFn) -> Replies:
+    data = draw(st.lists(st.binary(max_size=9), min_size=1, max_size=4))
+    ends = np.cumsum([len(reply) for reply in data]).tolist()
+    n = len(data)
+    numbers, tokens, first, done, finish = (draw(st.lists(INT64, min_size=n, max_size=n)) for _ in range(5))
+    return Replies(numbers, b"".join(data), ends, tokens, first, done, finish)
+
+
 FAILURES = st.builds(Failure, INT64, st.text(max_size=9), st.text(max_size=9))
-EVENTS = st.lists(some_answers() | some_tokens() | FAILURES, max_size=5)
+EVENTS = st.lists(some_answers() | some_tokens() | some_replies() | FAILURES, max_size=5)
 
 
 def plain(event: Event) -> object:
@@ -70,6 +84,9 @@ def plain(event: Event) -> object:
         return tuple(list(column) for column in columns)
     if isinstance(event, Tokens):
         return (list(event.numbers), list(event.positions), event.tokens.tolist(), event.at_ns)
+    if isinstance(event, Replies):
+        columns = (event.numbers, event.ends, event.tokens, event.first_ns, event.done_ns, event.finish)
+        return (*map(list, columns), bytes(event.data))
     return event
 
 
@@ -110,6 +127,8 @@ class TestDecoder:
         (frame,) = decoded(frames.HEADER.pack(frames.MAGIC, kind, n, len(payload)) + payload)
         readers = (
             lambda: wire.read_requests(frame, {0: WORKLOAD}),
+            lambda: wire.read_requests(frame, {0: CHATS}),
+            lambda: wire.read_counters(frame),
             lambda: wire.read_event(frame),
             lambda: wire.read_workload(frame),
             lambda: wire.read_info(frame),
@@ -161,6 +180,24 @@ class TestRequests:
         assert (list(found.numbers), list(found.rows)) == (numbers, rows)
         assert [found.prompt(i).tolist() for i in range(n)] == [prompts[row] for row in prompt_rows]
         assert found.workload is WORKLOAD
+
+    @given(st.lists(st.tuples(INT64, INT64), min_size=1, max_size=9))
+    def test_chats_have_no_prompt(self, asked: list[tuple[int, int]]) -> None:
+        numbers, rows = zip(*asked, strict=True)
+        (data,) = wire.requests_frames(3, Requests(CHATS, numbers, rows, NO_PROMPTS, ()))
+        (frame,) = decoded(data)
+        assert len(frame.payload) == 8 * (1 + 2 * len(asked))
+        found = wire.read_requests(frame, {3: CHATS})
+        assert (list(found.numbers), list(found.rows), found.workload) == (list(numbers), list(rows), CHATS)
+
+    def test_many_chats_become_several_frames(self) -> None:
+        n = wire.CHATS_IN_CHUNK + 3
+        parts = [
+            wire.read_requests(decoded(data)[0], {0: CHATS})
+            for data in wire.requests_frames(0, Requests(CHATS, range(n), range(n), NO_PROMPTS, ()))
+        ]
+        assert [len(part) for part in parts] == [wire.CHATS_IN_CHUNK, 3]
+        assert [number for part in parts for number in part.numbers] == list(range(n))
 
     def test_numpy_columns(self) -> None:
         rows = np.array([2, 0], np.int32)
@@ -216,6 +253,24 @@ def test_a_large_answers_becomes_several_frames() -> None:
         answers += [part.tokens[start:end].tolist() for start, end in zip(starts, part.ends, strict=False)]
     assert numbers == list(range(n))
     assert answers == tokens.reshape(-1, 2).tolist()
+
+
+def test_large_replies_become_several_frames() -> None:
+    n = 3_000
+    data = b"".join(b"%05d" % i + b" " * 1_000 for i in range(n))
+    event = Replies(range(n), data, range(1_005, 1_005 * n + 1, 1_005), [4] * n, [1] * n, [2] * n, [0] * n)
+    found = list(wire.event_frames(event))
+    assert len(found) > 2
+    assert max(map(len, found)) < 1.1 * wire.CHUNK_BYTES
+    parts = [part for piece in found for part in wire.read_event(decoded(piece)[0])]
+    assert [number for part in parts if isinstance(part, Replies) for number in part.numbers] == list(range(n))
+    assert b"".join(part.data for part in parts if isinstance(part, Replies)) == data
+
+
+@given(st.dictionaries(st.text(max_size=9), st.integers(0, 2**62), max_size=5))
+def test_counters(counters: dict[str, int]) -> None:
+    (frame,) = decoded(frames.json_frame(Kind.COUNTERS, 7, counters))
+    assert (frame.n, wire.read_counters(frame)) == (7, counters)
 
 
 def test_many_tokens_become_several_frames() -> None:

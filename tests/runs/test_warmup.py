@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines.base import Failure, PromptTable, Sampling
+from harness.engines.base import Failure, PromptTable, Replies, Sampling
 from harness.errors import EngineDied, RunBroke
 from harness.runs.warmup import ask, steady_rate, warm_up
 from tests.clients.loadgen.fakes import FakeEngine, answers
@@ -74,3 +74,10 @@ def test_an_engine_that_falls_silent() -> None:
     engine.say(answers({0: [1]}))
     with pytest.raises(EngineDied, match="answered 1 of 2 warm-up requests"):
         warm_up(engine, prompts(2), SAMPLING, patience_s=0.1)
+
+
+def test_an_engine_that_chats() -> None:
+    engine = FakeEngine()
+    engine.say(Replies([0], b"{}", [2], [5], [1], [2], [0]))
+    with pytest.raises(RunBroke, match="asked for token ids"):
+        warm_up(engine, prompts(1), SAMPLING, patience_s=5)

@@ -164,8 +164,10 @@ class LoadGenSut:
                 self._add_answers(event, now, firsts, dones)
             elif isinstance(event, Tokens):
                 self._add_first_tokens(event, now, firsts)
-            else:
+            elif isinstance(event, Failure):
                 self._add_failure(event, now, firsts, dones)
+            else:
+                raise RunBroke("the engine answered with chats, and this leg asked for token ids")
         if firsts:
             self._first_token_complete(firsts)
         # ``events`` keeps the answers' buffers alive until LoadGen has copied what it wants of them.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from harness.engines.base import Answers, EngineInfo, Event, Requests, Tokens
+from harness.engines.base import Answers, EngineInfo, Event, Int16Array, Int64Array, Requests, Tokens
 
 
 @dataclass
@@ -96,6 +96,12 @@ class FakeEngine:
 
     def wake(self) -> None:
         self._events.put([])
+
+    def replicas_of(self, numbers: Int64Array) -> Int16Array:
+        return np.zeros(len(numbers), np.int16)
+
+    def counters(self, timeout_s: float) -> dict[str, int]:
+        return {}
 
     def close(self) -> None:
         """Nothing is held."""

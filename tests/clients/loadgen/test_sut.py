@@ -12,7 +12,7 @@ import pytest
 from harness.clients.loadgen import sut as sut_module
 from harness.clients.loadgen.job import FAILED_MARKER
 from harness.clients.loadgen.sut import LoadGenSut
-from harness.engines.base import Failure, PromptTable, Sampling, TokenEvents, Workload
+from harness.engines.base import Failure, PromptTable, Replies, Sampling, TokenEvents, Workload
 from harness.errors import EngineDied, RunBroke
 from harness.ledger.samples import NONE, SampleState
 from tests.clients.loadgen.fakes import FakeEngine, FakeLoadGen, answers, first_tokens
@@ -328,3 +328,11 @@ def test_columns_by_sample(server: Bench) -> None:
 def test_columns_of_a_run_in_which_nothing_was_asked(server: Bench) -> None:
     columns = server.sut.record.frozen().by_sample(PROMPTS)
     assert {len(column) for column in columns.values()} == {0}
+
+
+def test_chats_where_token_ids_were_asked_for_end_the_test(offline: Bench) -> None:
+    offline.issue(0)
+    offline.engine.say(Replies([0], b"{}", [2], [5], [1], [2], [0]))
+    error = offline.wait_broken()
+    assert isinstance(error, RunBroke)
+    assert "asked for token ids" in str(error)
