@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,7 @@ from harness.config.engines import (
     TorchEngine,
     TrtllmEngine,
 )
+from harness.config.merge import merged
 from harness.config.strict import Strict
 
 __all__ = [
@@ -85,6 +86,17 @@ class SystemFile(Strict):
     system_type_detail: str = ""
     bandwidth: str | None = None
     """How data reaches the machine and how fast (documentation/bandwidth.md): NICs, links, measured or rated rate."""
+    sources: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+    """Where a value given here was published; by key, each with a value."""
+
+    @model_validator(mode="after")
+    def _a_source_is_of_a_value(self) -> SystemFile:
+        for key in self.sources:
+            if key == "sources" or key not in type(self).model_fields:
+                raise ValueError(f"sources names {key!r}, which is no key of this file")
+            if getattr(self, key) in (None, ""):
+                raise ValueError(f"sources names {key!r}, which has no value here")
+        return self
 
 
 class MeasuredRate(Strict):
@@ -110,6 +122,8 @@ class Scenario(Strict):
     min_query_count: Annotated[int, Field(gt=0)] | None = None
     engine: Engine | None = None
     """An engine of the scenario's own in place of the benchmark's: for settings that a round allows there alone."""
+    engine_options: dict[str, Any] = Field(default_factory=dict)
+    """Options of the engine's that differ in this scenario; mappings merge, other values take the place of those."""
     audit_shares: dict[Literal["TEST07", "TEST09"], Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
     """The share of ``target_qps`` at which an audit asks (1 where none is said): TEST07's answers are long."""
 
@@ -161,9 +175,21 @@ class BenchmarkFile(Strict):
             raise ValueError("Offline's audits ask all at once: audit_shares says nothing there")
         return self
 
+    @model_validator(mode="after")
+    def _engine_options_are_of_an_engine_with_options(self) -> BenchmarkFile:
+        for name, scenario in self.scenarios.items():
+            engine = scenario.engine or self.engine
+            if scenario.engine_options and not isinstance(engine, HttpEngine | TrtllmEngine):
+                raise ValueError(f"{name}: an engine of kind {engine.kind} has no options that engine_options could be")
+        return self
+
     def engine_of(self, scenario: str) -> Engine:
-        """The engine of a scenario: its own, or the one that all share."""
-        return self.scenarios[scenario].engine or self.engine
+        """The engine of a scenario: its own or the one that all share, with the options that differ there."""
+        own = self.scenarios[scenario]
+        engine = own.engine or self.engine
+        if not own.engine_options or not isinstance(engine, HttpEngine | TrtllmEngine):
+            return engine
+        return engine.model_copy(update={"options": merged(engine.options, own.engine_options)})
 
 
 class Entry(Strict):

@@ -150,6 +150,53 @@ def test_a_scenario_may_have_an_engine_of_its_own(project: Project) -> None:
     assert file.engine_of("Interactive") == file.engine.model_copy(update={"slots": 7})
 
 
+HTTP: dict[str, Any] = {
+    "kind": "http",
+    "server": "trtllm-serve",
+    "version": "1.2",
+    "checkpoint": {"name": "openai/gpt-oss-120b", "path": "/models/a", "weight_data_type": "mxfp4"},
+    "options": {"max_batch_size": 8, "kv_cache_config": {"dtype": "fp8", "enable_block_reuse": False}},
+}
+
+
+def test_a_scenario_may_differ_in_some_options(project: Project) -> None:
+    own = {"stream_interval": 20, "kv_cache_config": {"dtype": "auto"}}
+    scenarios = {"Offline": {"target_qps": 5}, "Server": {"target_qps": 2, "engine_options": own}}
+    write_benchmark(project, engine=HTTP, scenarios=scenarios)
+    file = project.benchmark("BOX", "gpt-oss-120b")
+    assert file.engine_of("Offline") == file.engine
+    server = file.engine_of("Server")
+    assert server.kind == "http"
+    assert server.options == {
+        "max_batch_size": 8,
+        "kv_cache_config": {"dtype": "auto", "enable_block_reuse": False},
+        "stream_interval": 20,
+    }
+    assert server.model_copy(update={"options": HTTP["options"]}) == file.engine
+
+
+def test_options_are_of_an_engine_that_has_some(project: Project) -> None:
+    error = refused_benchmark(project, scenarios={"Server": {"target_qps": 2, "engine_options": {"slots": 7}}})
+    assert "Server: an engine of kind scripted has no options" in error.what
+
+
+@pytest.mark.parametrize(
+    ("sources", "said"),
+    [
+        ({"coolin": "a page"}, "'coolin', which is no key"),
+        ({"sources": "a page"}, "'sources', which is no key"),
+        ({"cooling": "a page"}, "'cooling', which has no value"),
+        ({"hw_notes": "a page"}, "'hw_notes', which has no value"),
+        ({"system_name": ""}, "at least 1 character"),
+    ],
+)
+def test_a_source_is_of_a_value(project: Project, sources: dict[str, str], said: str) -> None:
+    write(project.systems / "BOX" / "system.yaml", SYSTEM | {"sources": sources})
+    with pytest.raises(ConfigError) as caught:
+        project.system("BOX")
+    assert said in caught.value.what
+
+
 def test_server_may_be_a_share_of_offline(project: Project) -> None:
     write_benchmark(project, scenarios={"Server": {"target_qps": {"offline_share": 0.4}}})
     rate = project.benchmark("BOX", "gpt-oss-120b").scenarios["Server"].target_qps
