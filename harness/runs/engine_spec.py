@@ -10,13 +10,16 @@ from harness.config.models import Engine, ScriptedEngine, ServiceTime, TinyGptOs
 from harness.engines.checkpoint import make_tiny_gpt_oss
 from harness.engines.start import EngineSpec
 from harness.env import cache_dir
+from harness.errors import ConfigError
 
 
 def engine_spec(config: Engine, benchmark: Benchmark, datasets: Mapping[Which, Dataset], work: Path) -> EngineSpec:
     """What to start. A stand-in checkpoint is made in the cache, scripted answers are written to ``work``."""
     if isinstance(config, ScriptedEngine):
         return _scripted(config, benchmark, datasets, work)
-    return _torch(config)
+    if isinstance(config, TorchEngine):
+        return _torch(config)
+    raise ConfigError(f"engines of the kind {config.kind} cannot be started yet", expected="torch or scripted")
 
 
 def _torch(config: TorchEngine) -> EngineSpec:
