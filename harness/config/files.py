@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.config.extends import Layered
 from harness.config.models import BenchmarkFile, SubmissionFile, SystemFile
-from harness.config.yaml_files import read_model
+from harness.config.yaml_files import read_model, read_model_and_places
 from harness.errors import ConfigError, UnknownName
 
 
@@ -33,19 +34,27 @@ class Project:
 
     def system(self, name: str) -> SystemFile:
         """A system's own file; UnknownName with the nearest where there is none."""
-        return read_model(self._folder(name) / "system.yaml", SystemFile)
+        return self.system_and_places(name)[0]
+
+    def system_and_places(self, name: str) -> tuple[SystemFile, Layered]:
+        """The same, with the file and line of each value."""
+        return read_model_and_places(self._folder(name) / "system.yaml", SystemFile, self.root)
 
     def benchmark(self, system: str, benchmark: str) -> BenchmarkFile:
         """How a benchmark runs on a system; UnknownName with the nearest where the system has no such file."""
+        return self.benchmark_and_places(system, benchmark)[0]
+
+    def benchmark_and_places(self, system: str, benchmark: str) -> tuple[BenchmarkFile, Layered]:
+        """The same, with the file and line of each value."""
         known = self.benchmark_names(system)
         if benchmark not in known:
             raise UnknownName("benchmark", benchmark, known, where=self._folder(system))
-        return read_model(self._folder(system) / f"{benchmark}.yaml", BenchmarkFile)
+        return read_model_and_places(self._folder(system) / f"{benchmark}.yaml", BenchmarkFile, self.root)
 
     def submission(self, path: Path | None = None) -> SubmissionFile:
         """The entries; each must name a system and benchmark that exist."""
         path = path or self.root / "submission.yaml"
-        file = read_model(path, SubmissionFile)
+        file = read_model(path, SubmissionFile, self.root)
         for entry in file.entries:
             if entry.benchmark not in self.benchmark_names(entry.system):
                 raise UnknownName("benchmark", entry.benchmark, self.benchmark_names(entry.system), where=path)

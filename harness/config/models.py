@@ -55,7 +55,7 @@ class SystemFile(Strict):
     """
 
     system_name: str | None
-    number_of_nodes: Annotated[int, Field(ge=1)]
+    number_of_nodes: Annotated[int, Field(ge=1)] | None
     cooling: str | None
     host_networking_topology: str | None
     host_processor_model_name: str | None = None

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.config import BenchmarkFile, SubmissionFile, SystemFile
-from harness.config.yaml_files import read_model, read_yaml
+from harness.config.plain_yaml import read_yaml
+from harness.config.yaml_files import read_model
 from harness.errors import ConfigError, UnknownName
 
 
@@ -90,7 +91,7 @@ def test_an_unknown_key_at_each_level(tmp_path: Path, text: str, key: str, at: i
 def test_an_unknown_key_like_no_other(tmp_path: Path) -> None:
     error = refused(tmp_path, "name: n\nqqqq: 1\n")
     assert error.mend == "remove it"
-    assert error.expected == "one of by_name, frame, name, shapes"
+    assert error.expected == "one of by_name, extends, frame, name, shapes"
 
 
 def test_more_than_one_problem_is_counted(tmp_path: Path) -> None:
