@@ -28,7 +28,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Final, TextIO
+from typing import Final, TextIO, TypeAlias
 
 from harness.engines import wire
 from harness.engines.base import EngineCore, Event, Failure, Workload
@@ -40,6 +40,7 @@ from harness.errors import HarnessError, RunBroke
 PR_SET_PDEATHSIG: Final = 1
 LAST_WORDS_S: Final = 5.0
 FEW: Final = 256
+Descriptor: TypeAlias = "int | socket.socket | FrameStream"
 WAITING_CLIENTS: Final = 16
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -51,6 +52,7 @@ class Host:
         """``lifeline`` is a descriptor at whose end of file the host ends."""
         listener.setblocking(False)
         self._core = core
+        self._descriptor = core.descriptor()
         self._listener = listener
         self._lifelines = () if lifeline is None else (lifeline,)
         self._client: FrameStream | None = None
@@ -73,13 +75,21 @@ class Host:
         client = self._client
         source = self._listener if client is None else client
         writers = (client,) if client is not None and client.backlog else ()
-        readable, _, _ = select.select((source, *self._lifelines), writers, (), self._core.wait_s())
+        if self._descriptor is None:
+            readable, _, _ = select.select((source, *self._lifelines), writers, (), self._core.wait_s())
+            due = False
+        else:
+            readable = _polled((source, *self._lifelines, self._descriptor), writers, self._core.wait_s())
+            due = self._descriptor in readable
         if self._lifelines and self._lifelines[0] in readable and not os.read(self._lifelines[0], 4096):
             return False
         if client is not None:
-            self._serve(client, client in readable)
-        elif readable:
+            self._serve(client, client in readable, due)
+            return True
+        if self._listener in readable:
             self._accept()
+        if due or self._core.wait_s() == 0:
+            self._core.step()  # it may have connections of its own to see to; nobody is there to be told
         return True
 
     def _accept(self) -> None:
@@ -94,14 +104,15 @@ class Host:
         except StreamEnded:
             self._drop(client)
 
-    def _serve(self, client: FrameStream, readable: bool) -> None:
+    def _serve(self, client: FrameStream, readable: bool, due: bool) -> None:
+        """One turn for a client; ``due`` where the core's descriptor says that it has something to do."""
         try:
             if readable:
                 for frame in client.receive():
                     self._obey(client, frame)
             if client.backlog:
                 client.flush()
-            events = self._core.step() if self._core.wait_s() == 0 else None
+            events = self._core.step() if due or self._core.wait_s() == 0 else None
             if events:
                 self._tell(client, events)
         except (StreamEnded, WireError) as gone:
@@ -151,6 +162,20 @@ class Host:
                 self._client.flush()
         except StreamEnded:
             return  # nobody is left to be told; the log has it
+
+
+def _polled(readers: Sequence[Descriptor], writers: Sequence[Descriptor], timeout_s: float | None) -> list[Descriptor]:
+    """Those that can be read, as ``select`` tells; which takes no descriptors as high as many connections make them."""
+    poller = select.poll()
+    by_number = {reader if isinstance(reader, int) else reader.fileno(): reader for reader in readers}
+    flags = dict.fromkeys(by_number, select.POLLIN)
+    for writer in writers:
+        number = writer if isinstance(writer, int) else writer.fileno()
+        flags[number] = flags.get(number, 0) | select.POLLOUT
+    for number, wanted in flags.items():
+        poller.register(number, wanted)
+    found = poller.poll(None if timeout_s is None else timeout_s * 1000)
+    return [by_number[number] for number, told in found if number in by_number and told != select.POLLOUT]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

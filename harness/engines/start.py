@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from harness import errors
 from harness.engines.base import EngineCore, EngineInfo
-from harness.engines.remote import RemoteEngine, last_lines
+from harness.engines.connection import last_lines
+from harness.engines.remote import RemoteEngine
 from harness.engines.wire import info_of_json
 from harness.errors import ConfigError, EngineDied, HarnessError, MissingError, UnknownName
 
@@ -134,11 +135,15 @@ class EngineProcess:
         # Not Popen.poll, which would reap it: until then its process group is surely still its own.
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
+    def terminate(self) -> None:
+        """Asks it to end, and does not wait."""
+        if self.alive():
+            self._process.terminate()
+
     def stop(self, grace_s: float = 5.0) -> None:
         """Ends it: SIGTERM, after ``grace_s`` SIGKILL, to all of its group. May be called again."""
         if self._process.returncode is None:
-            if self.alive():
-                self._process.terminate()
+            self.terminate()
             self._wait(grace_s)
             os.killpg(self.pid, signal.SIGKILL)
             self._process.wait()
@@ -166,10 +171,14 @@ class EngineProcess:
             raise error_of_json(said["error"])
         self._info = info_of_json(said["ready"])
 
-    def _first_line(self, timeout_s: float) -> bytes:
+    def fileno(self) -> int:
+        """The descriptor on which it says how it went."""
         if self._process.stdout is None:
             raise ValueError("started without a pipe at its standard output")
-        descriptor = self._process.stdout.fileno()
+        return self._process.stdout.fileno()
+
+    def _first_line(self, timeout_s: float) -> bytes:
+        descriptor = self.fileno()
         deadline = time.monotonic() + timeout_s
         line = b""
         while not line.endswith(b"\n"):
@@ -210,12 +219,28 @@ class EngineProcess:
             time.sleep(POLL_S)
 
 
-def start_engine(spec: EngineSpec, *, log: Path, timeout_s: float) -> EngineProcess:
+def start_engine(
+    spec: EngineSpec, *, log: Path, timeout_s: float, environment: Mapping[str, str] = MappingProxyType({})
+) -> EngineProcess:
     """Starts an engine's process and waits until it serves.
 
-    Its standard error is appended to ``log``. Raises the HarnessError of an engine that could not be built (with its
-    exit code), EngineDied for one that ended or is not ready after ``timeout_s``; nothing is left running then.
+    Its standard error is appended to ``log``; ``environment`` is added to this process's own. Raises the HarnessError
+    of an engine that could not be built (with its exit code), EngineDied for one that ended or is not ready after
+    ``timeout_s``; nothing is left running then.
     """
+    engine = begin_engine(spec, log=log, environment=environment)
+    try:
+        engine.await_ready(timeout_s)
+    except BaseException:
+        engine.stop()
+        raise
+    return engine
+
+
+def begin_engine(
+    spec: EngineSpec, *, log: Path, environment: Mapping[str, str] = MappingProxyType({})
+) -> EngineProcess:
+    """Starts an engine's process and waits for nothing: the caller awaits it, and stops it whatever comes."""
     folder = _private_folder()
     path = folder / "spec.json"
     path.write_text(json.dumps(spec.to_json()), encoding="utf-8")
@@ -228,19 +253,13 @@ def start_engine(spec: EngineSpec, *, log: Path, timeout_s: float) -> EngineProc
                 stdin=subprocess.PIPE,  # held open, never written: its end tells the engine that its starter is gone
                 stdout=subprocess.PIPE,
                 stderr=log_file,
-                env=os.environ | {"OMP_NUM_THREADS": str(spec.threads)},
+                env=os.environ | {"OMP_NUM_THREADS": str(spec.threads)} | dict(environment),
                 start_new_session=True,
             )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    engine = EngineProcess(spec, process, folder, log)
-    try:
-        engine.await_ready(timeout_s)
-    except BaseException:
-        engine.stop()
-        raise
-    return engine
+    return EngineProcess(spec, process, folder, log)
 
 
 def _private_folder() -> Path:

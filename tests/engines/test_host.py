@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -109,7 +110,7 @@ def test_a_client_that_never_reads_does_not_stop_the_core(folder: Path) -> None:
         engine = RemoteEngine(path)
         for first in range(0, n, 10):
             engine.submit(requests([1] * 10, workload(cap=1_000), first))
-            engine._flush()
+            engine._connection.flush()
         deadline = time.monotonic() + 20
         while core.answered < n and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -193,6 +194,77 @@ def test_timed_answers_come_in_time(folder: Path) -> None:
         assert answer.first_ns[0] - start >= 20_000_000
         assert answer.done_ns[0] <= time.monotonic_ns()
         engine.close()
+
+
+class DistantCore(ScriptedCore):
+    """Answers come from elsewhere: an eventfd tells of them, and ``wait_s`` knows nothing of when."""
+
+    def __init__(self, settings: ScriptedSettings) -> None:
+        super().__init__(settings)
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK)
+        self.steps = 0
+
+    def wait_s(self) -> float | None:
+        return None
+
+    def descriptor(self) -> int:  # type: ignore[override]  # that of a scripted core has none
+        return self.bell
+
+    def step(self) -> list[Event]:
+        self.steps += 1
+        os.eventfd_read(self.bell)
+        return super().step()
+
+
+@pytest.fixture
+def distant() -> Iterator[DistantCore]:
+    core = DistantCore(ScriptedSettings())
+    yield core
+    os.close(core.bell)
+
+
+def test_a_core_is_stepped_when_its_descriptor_says_so(folder: Path, distant: DistantCore) -> None:
+    with hosted(distant, folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(requests([5]))
+        engine.ping(10)
+        assert distant.steps == 0
+        os.eventfd_write(distant.bell, 1)
+        assert collect(engine, bool) == {100: [5, 6]}
+        assert distant.steps == 1
+        engine.close()
+
+
+def test_a_core_without_a_client_is_stepped_too(folder: Path, distant: DistantCore) -> None:
+    with hosted(distant, folder) as path:
+        for steps in (1, 2):
+            os.eventfd_write(distant.bell, 1)
+            deadline = time.monotonic() + 20
+            while distant.steps < steps and time.monotonic() < deadline:
+                time.sleep(0.001)
+        engine = RemoteEngine(path)
+        assert engine.poll(0.01) == []
+        engine.close()
+    assert distant.steps == 2
+
+
+def test_descriptors_beyond_what_select_takes(folder: Path, distant: DistantCore) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4_096)), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        with hosted(distant, folder) as path:
+            engine = RemoteEngine(path)
+            engine.submit(requests([5]))
+            os.eventfd_write(distant.bell, 1)
+            engine.ping(10)
+            os.eventfd_write(distant.bell, 1)
+            assert collect(engine, bool) == {100: [5, 6]}
+            engine.close()
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 BREAKS = """
