@@ -95,9 +95,16 @@ def _build_torch(settings: Mapping[str, Any]) -> EngineCore:
     return TorchCore(TorchSettings(**dict(settings) | {"checkpoint": Path(settings["checkpoint"])}))
 
 
+def _build_trtllm(settings: Mapping[str, object]) -> EngineCore:
+    from harness.engines import trtllm
+
+    return trtllm.build(settings)
+
+
 BUILDERS: Final[Mapping[str, Callable[[Mapping[str, Any]], EngineCore]]] = {
     "scripted": _build_scripted,
     "torch": _build_torch,
+    "trtllm": _build_trtllm,
 }
 
 

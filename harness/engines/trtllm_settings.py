@@ -1,0 +1,102 @@
+"""What the in-process TensorRT-LLM engine is made with, and how a request's sampling is said to it in full.
+
+The LLM API has defaults that would change what is measured: 32 new tokens, greedy where neither ``top_k`` nor ``top_p``
+is given, one seed for all requests, detokenized text. So every value is always given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Final
+
+from harness.engines.base import Sampling
+from harness.errors import ConfigError, UnknownName
+
+OURS: Final = ("model", "skip_tokenizer_init")
+"""Arguments of ``tensorrt_llm.LLM`` that the engine gives itself."""
+_GOLDEN = 0x9E3779B97F4A7C15
+_64_BITS = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrtllmSettings:
+    """How a :class:`~harness.engines.trtllm.TrtllmCore` is made.
+
+    ``options`` are arguments of ``tensorrt_llm.LLM`` (LlmArgs), nested as in its YAML; ``max_seq_len`` must be among
+    them. ``name`` is what the checkpoint is called, "" for its folder's name.
+    """
+
+    checkpoint: Path
+    options: Mapping[str, object] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for key in OURS:
+            if key in self.options:
+                raise ConfigError(
+                    f"options say {key}", where="engine.options", mend=f"remove {key}: the engine says it"
+                )
+        length = self.options.get("max_seq_len")
+        if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+            raise ConfigError(
+                f"TensorRT-LLM's max_seq_len is {length!r}",
+                where="engine.options",
+                expected="max_seq_len: tokens of a prompt and its answer together; without it nobody knows what fits",
+            )
+
+    @property
+    def max_seq_len(self) -> int:
+        """Tokens that a prompt and its answer may have together."""
+        return int(str(self.options["max_seq_len"]))
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, object]) -> TrtllmSettings:
+        """From the plain values of an engine's spec. Raises ConfigError."""
+        known = [each.name for each in fields(cls)]
+        for key in settings:
+            if key not in known:
+                raise UnknownName("setting of the trtllm engine", key, known)
+        checkpoint, options, name = settings.get("checkpoint"), settings.get("options", {}), settings.get("name", "")
+        if not isinstance(checkpoint, str) or not checkpoint:
+            raise ConfigError("the trtllm engine needs a checkpoint", expected="checkpoint: the path of a folder")
+        if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
+            raise ConfigError(f"the trtllm engine's options are {options!r}", expected="a mapping of LlmArgs' names")
+        if not isinstance(name, str):
+            raise ConfigError(f"the trtllm engine's name is {name!r}", expected="a string")
+        return cls(Path(checkpoint), dict(options), name)
+
+
+def request_seed(seed: int, number: int) -> int:
+    """The seed of one request of a leg, 0 to 2**63 - 1: two requests with one seed would get the same random numbers.
+
+    It is the mixing function of SplitMix64 (Steele, Lea and Flood, 2014), so that neighbours have nothing in common.
+    """
+    mixed = (seed * 0xD1342543DE82EF95 + (number + 1) * _GOLDEN) & _64_BITS
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 & _64_BITS
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & _64_BITS
+    return (mixed ^ (mixed >> 31)) >> 1
+
+
+def sampling_values(sampling: Sampling) -> dict[str, object]:
+    """The arguments of ``tensorrt_llm.SamplingParams`` that all requests of a workload have in common: all but seed.
+
+    Greedy is said as ``top_k`` 1, which every version understands; some take a temperature of 0 for a mistake.
+    The first stop token is the end token, since without a tokenizer nobody else says which that is.
+    """
+    greedy = sampling.temperature == 0
+    stops = list(sampling.stop_token_ids)
+    return {
+        "temperature": 1.0 if greedy else float(sampling.temperature),
+        "top_p": 1.0 if greedy else float(sampling.top_p),
+        "top_k": 1 if greedy else sampling.top_k,
+        "max_tokens": sampling.max_new_tokens,
+        "end_id": stops[0] if stops else 0,
+        "pad_id": stops[0] if stops else 0,
+        "ignore_eos": not stops,
+        "stop_token_ids": stops[1:] or None,
+        "include_stop_str_in_output": False,
+        "n": 1,
+        "detokenize": False,
+    }

@@ -1,0 +1,1 @@
+"""Packages that stand in for libraries which cannot be had without their hardware."""
