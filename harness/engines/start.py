@@ -151,9 +151,11 @@ class EngineProcess:
         """Ends it: SIGTERM, after ``grace_s`` SIGKILL, to all of its group. May be called again."""
         if self._process.returncode is None:
             self.terminate()
-            self._wait(grace_s)
-            os.killpg(self.pid, signal.SIGKILL)
-            self._process.wait()
+            try:
+                self._wait(grace_s)
+            finally:  # ^C ends the wait, not the duty
+                os.killpg(self.pid, signal.SIGKILL)
+                self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
