@@ -41,7 +41,7 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10,<3.13",
     packages=find_packages(include=["harness", "harness.*"]),
-    package_data={"harness.rules": ["*.yaml"], "harness": ["py.typed"]},
+    package_data={"harness.rules": ["*.yaml", "engine_keys/*.yaml", "models/*.yaml"], "harness": ["py.typed"]},
     install_requires=CORE,
     extras_require=EXTRAS,
 )
