@@ -7,6 +7,7 @@ OUT         ?= build/submission
 INPUT       ?= $(OUT)
 ROUND       ?= v6.1
 SUBMITTER   ?=
+SYSTEM      ?=
 ARGS        ?=
 PY          := $(VENV)/bin/python
 # With TORCH_INDEX (e.g. https://download.pytorch.org/whl/cpu) torch is taken from there.
@@ -15,7 +16,7 @@ TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo test lint bench make_dataset fetch_dataset run_harness run_audit_test07 run_audit_test09 status system submission check_submission
+.PHONY: help venv core_test demo test lint bench make_dataset fetch_dataset serve run_harness run_audit_test07 run_audit_test09 status system submission check_submission
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +35,9 @@ make_dataset: venv ## make the stand-in data set of gpt-oss-120b (ARGS=...)
 fetch_dataset: venv ## fetch the data set of gpt-oss-120b, or verify it: ARGS=--verify
 	$(PY) -m harness fetch_dataset $(ARGS)
 
+serve: venv ## serve an engine of ours as trtllm-serve does: ARGS="--engine=torch --tiny_gpt_oss"
+	$(PY) -m harness serve $(ARGS)
+
 run_harness: venv ## run legs: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b --scenarios=Offline,Server"
 	$(PY) -m harness run_harness $(RUN_ARGS)
 
@@ -46,8 +50,8 @@ run_audit_test09: venv ## run the audit TEST09 of each scenario: RUN_ARGS as for
 status: venv ## show the runs there are
 	$(PY) -m harness status $(ARGS)
 
-system: venv ## show what was read of this machine: ARGS=--system=CPU-torch
-	$(PY) -m harness system $(ARGS)
+system: venv ## show what is known of a system and what is lacking: SYSTEM=CPU-torch ARGS=--write
+	$(PY) -m harness system $(if $(SYSTEM),--system $(call quoted,$(SYSTEM))) $(ARGS)
 
 submission: venv ## lay out the submission tree: OUT=build/submission ARGS=--demonstration
 	$(PY) -m harness submission --out $(OUT) $(ARGS)

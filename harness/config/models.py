@@ -87,7 +87,7 @@ class SystemFile(Strict):
     bandwidth: str | None = None
     """How data reaches the machine and how fast (documentation/bandwidth.md): NICs, links, measured or rated rate."""
     sources: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
-    """Where a value given here was published; by key, each with a value."""
+    """Where values given here are from (who published or captured them), by key."""
 
     @model_validator(mode="after")
     def _a_source_is_of_a_value(self) -> SystemFile:

@@ -172,5 +172,8 @@ def _reads_back(before: str, after: str, form: Form) -> bool:
         return False
     meant = {**dict.fromkeys(form.wanted), **old, **form.values}
     if form.sources:
-        meant[SOURCES] = {**(old.get(SOURCES) or {}), **form.sources}
-    return bool(new == meant)
+        there = old.get(SOURCES, {})
+        if not isinstance(there, dict):
+            return False
+        meant[SOURCES] = {**there, **form.sources}
+    return bool((new or {}) == meant)

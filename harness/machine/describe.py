@@ -13,19 +13,19 @@ from harness.rules import RulePack
 
 Value: TypeAlias = str | int
 
-_WHOLE_NUMBERS = ("number_of_nodes", "accelerators_per_node", "host_processors_per_node")
+WHOLE_NUMBERS = ("number_of_nodes", "accelerators_per_node", "host_processors_per_node")
 """Fields that the official programs read as whole numbers."""
 _ACCELERATOR = "accelerator"
 
 
 @dataclass(frozen=True, slots=True)
 class Filing:
-    """What an entry says of a system; ``submitter`` None is not said."""
+    """What an entry says of a system, and who submits it; None is not said."""
 
-    division: str
+    division: str | None
     submitter: str | None
-    status: str
-    system_type: str
+    status: str | None
+    system_type: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +77,23 @@ def describe(name: str, machine: Machine | None, system: SystemFile, filing: Fil
         if field in entered:
             fields[field], origins[field] = entered[field], "submission.yaml"
         elif said.get(field) not in (None, ""):
-            fields[field], origins[field] = said[field], f"systems/{name}/system.yaml"
+            published = f": {system.sources[field]}" if field in system.sources else ""
+            fields[field], origins[field] = said[field], f"systems/{name}/system.yaml{published}"
         else:
             fields[field] = captured.get(field)
             unsaid = f"systems/{name}/system.yaml" if field in said else "read off the machine by a leg"
             origins[field] = machine.sources.get(field, unsaid) if machine is not None else unsaid
-    accelerators = machine.accelerators if machine is not None else 0
     may_be_empty = set(pack.system_fields.may_be_empty.value)
     judged = (_judge(name, field, fields[field], origins[field], machine, may_be_empty) for field in fields)
     lacks = [lack for lack in judged if lack is not None]
-    lacks += _not_applicable(name, fields, accelerators, {lack.field for lack in lacks})
+    lacks += _not_applicable(name, fields, {lack.field for lack in lacks})
     return Description(fields, origins, tuple(lacks))
 
 
 def _judge(
     name: str, field: str, value: Value | None, origin: str, machine: Machine | None, may_be_empty: set[str]
 ) -> Lack | None:
-    number = field in _WHOLE_NUMBERS
+    number = field in WHOLE_NUMBERS
     if value in (None, "", 0) and not (field in may_be_empty and not number):
         why = f"not read ({origin})" if machine is not None and field in machine.facts else "nobody has said it"
         return Lack(field, why, _mend(name, field, machine), number)
@@ -105,20 +105,23 @@ def _judge(
     return None
 
 
-def _not_applicable(name: str, fields: Mapping[str, Value | None], accelerators: int, known: set[str]) -> list[Lack]:
-    """N/A is an answer only about the accelerators of a machine that has none."""
+def _not_applicable(name: str, fields: Mapping[str, Value | None], known: set[str]) -> list[Lack]:
+    """N/A is an answer only about the accelerators of a machine that is said, or was found, to have none."""
+    has_none = str(fields.get("accelerators_per_node")) == "0"
     return [
         Lack(field, f"{NOT_APPLICABLE} is for machines without accelerators", _edit(name, field))
         for field, value in fields.items()
         if str(value).strip().upper() in (NOT_APPLICABLE, "NA")
         and field not in known
-        and not (field.startswith(_ACCELERATOR) and accelerators == 0)
+        and not (field.startswith(_ACCELERATOR) and has_none)
     ]
 
 
 def _mend(name: str, field: str, machine: Machine | None) -> str:
     if field == "submitter":
         return "edit submission.yaml: submitter"
+    if field in ("division", "status", "system_type"):
+        return f"add an entry of {name} to submission.yaml: division, availability and category are said there"
     known = SystemFile.model_fields.get(field)
     if known is not None and known.is_required():  # what no machine tells
         return _edit(name, field)
@@ -126,7 +129,7 @@ def _mend(name: str, field: str, machine: Machine | None) -> str:
         return "run a leg on the machine: what can be read off it is captured then"
     if machine is None or field not in machine.facts:
         return _edit(name, field)
-    mend = f"see `make system ARGS=--system={name}` on the machine, mend what it names, and run the leg again"
+    mend = f"see `make system SYSTEM={name}` on the machine, mend what it names, and run the leg again"
     return mend if known is None else f"{_edit(name, field)}; or {mend}"
 
 

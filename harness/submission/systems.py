@@ -72,7 +72,7 @@ def _entry(
     fields = description.filled(UNKNOWN)
     for key in ("hw_notes", "sw_notes"):
         fields[key] = note(str(fields[key]), marks, demonstration=demonstration)
-    return SystemEntry(name, filing.division, file, description, fields, marks, str(newest.id))
+    return SystemEntry(name, rows[0].entry.division, file, description, fields, marks, str(newest.id))
 
 
 def _filing(entries: list[Entry], submitter: str | None) -> Filing:

@@ -97,13 +97,3 @@ def test_system_takes_the_engines_word_from_the_newest_run(project, runs, capsys
     out = one_line(capsys.readouterr().out)
     assert "torch 2.13.0" in out
     assert "lacking: framework" not in out
-
-
-def test_system_that_is_unknown_or_not_entered(project, capsys):
-    assert main(["system", "--system", "bix"]) == 2
-    assert "did you mean 'box'?" in capsys.readouterr().err
-    other = project.root / "systems/other"
-    other.mkdir()
-    (other / "system.yaml").write_text((project.root / "systems/box/system.yaml").read_text())
-    assert main(["system", "--system", "other"]) == 2
-    assert "no entry is of the system 'other'" in capsys.readouterr().err

@@ -104,3 +104,59 @@ Memory Device
 \tSize: No Module Installed
 \tType: Unknown
 """
+
+MLPERF_SYSINFO = """
+{
+ "submitter": "Example",
+ "submitter_contact": "someone@example.com",
+ "system_name": "2xCPU",
+ "status": "available",
+ "system_type": "datacenter",
+ "division": "closed",
+ "system_size": "1x AMD EPYC",
+ "number_of_nodes": 1,
+ "host_processor_model_name": "AMD EPYC",
+ "host_processors_per_node": 1,
+ "host_processor_core_count": 2,
+ "host_processor_vcpu_count": 2,
+ "host_processor_frequency": "",
+ "host_processor_caches": "L1d: 64 KiB (2 instances); L1i: 64 KiB (2 instances); L3: 32 MiB (1 instance)",
+ "host_processor_interconnect": "Single NUMA node",
+ "host_memory_capacity": "25G",
+ "host_storage_type": "SSD + HDD",
+ "host_storage_capacity": "252 GB HDD",
+ "host_memory_configuration": "",
+ "host_networking": "Ethernet",
+ "host_networking_topology": "",
+ "host_network_card_count": "1x Ethernet",
+ "accelerator_model_name": "",
+ "accelerators_per_node": "",
+ "accelerator_memory_capacity": "",
+ "accelerator_memory_configuration": "",
+ "accelerator_host_interconnect": "",
+ "accelerator_interconnect": "",
+ "accelerator_interconnect_topology": "",
+ "accelerator_frequency": "",
+ "accelerator_on-chip_memories": "",
+ "framework": "",
+ "operating_system": "debian 12",
+ "other_software_stack": "",
+ "hw_notes": "",
+ "sw_notes": "",
+ "other_hardware": "",
+ "cooling": "air",
+ "system_type_detail": "",
+ "mlperf_sysinfo": {
+  "version": "1.0.0a12",
+  "profile": "inference",
+  "profile_round": "6.0",
+  "shape": "flat",
+  "benchmark": "inference",
+  "captured_at": "2026-11-30T15:01:19+00:00",
+  "nodes_expected": 1,
+  "nodes_collected": 1,
+  "complete": true
+ }
+}
+"""
+"""What mlperf-sysinfo 1.0.0a12 wrote of a virtual machine without accelerators."""

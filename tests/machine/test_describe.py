@@ -72,9 +72,28 @@ def test_what_a_person_says_wins_and_is_named_as_origin():
     assert description.origins["host_storage_type"] == "lscpu"
 
 
+def test_a_value_with_a_source_names_it():
+    said = system(accelerator_model_name="NVIDIA B200", sources={"accelerator_model_name": "a datasheet"})
+    description = describe("box", machine(), said, FILING, PACK)
+    assert description.origins["accelerator_model_name"] == "systems/box/system.yaml: a datasheet"
+
+
+def test_the_machine_of_the_client_is_not_the_one_that_is_said_to_have_accelerators():
+    """Servers may stand elsewhere: what a client without accelerators calls N/A is then no answer."""
+    lacks = {lack.field for lack in describe("box", machine(0), system(accelerators_per_node=8), FILING, PACK).lacks}
+    assert lacks == set(KEYS) - {"accelerators_per_node"}
+
+
+def test_a_system_that_is_not_entered_says_where_to_enter_it():
+    lacks = describe("box", machine(), system(), Filing(None, "Example", None, None), PACK).lacks
+    assert [lack.field for lack in lacks] == ["division", "status", "system_type"]
+    assert "add an entry of box to submission.yaml" in lacks[0].mend
+
+
 @pytest.mark.parametrize(
     ("changed", "field", "mend"),
     [
+        ({"number_of_nodes": None}, "number_of_nodes", "edit systems/box/system.yaml: number_of_nodes"),
         ({"cooling": None}, "cooling", "edit systems/box/system.yaml: cooling"),
         ({"system_name": ""}, "system_name", "edit systems/box/system.yaml: system_name"),
         ({"cooling": "N/A"}, "cooling", "edit systems/box/system.yaml: cooling"),
@@ -86,7 +105,7 @@ def test_what_a_person_must_mend(changed, field, mend):
     (lack,) = describe("box", machine(), system(**changed), FILING, PACK).lacks
     assert lack.field == field
     assert mend in lack.mend
-    assert not lack.number
+    assert lack.number == (field == "number_of_nodes")
 
 
 def test_what_the_machine_did_not_tell_names_the_reason_and_the_command():
@@ -94,7 +113,7 @@ def test_what_the_machine_did_not_tell_names_the_reason_and_the_command():
     assert lack.field == "operating_system"
     assert "lscpu is not installed" in lack.why
     assert "edit systems/box/system.yaml: operating_system" in lack.mend
-    assert "make system ARGS=--system=box" in lack.mend
+    assert "make system SYSTEM=box" in lack.mend
 
 
 def test_before_any_leg_has_run():
