@@ -14,6 +14,7 @@ CORE = [
     "pyyaml>=6.0",
     "rich>=13.7",
 ]
+SERVE = ["httptools>=0.6.3", "starlette>=0.40", "uvicorn>=0.30"]
 EXTRAS = {
     # Exact: a range brings gigabytes of CUDA, and the slot engine is proved against this transformers.
     "torch": ["torch==2.13.0", "transformers==5.17.0"],
@@ -21,7 +22,10 @@ EXTRAS = {
     "gpt-oss": ["openai-harmony==0.0.8", "quicktok-v1==0.4.0"],
     # TensorRT-LLM brings a torch of its own and has wheels for Python 3.10 and 3.12: never beside [torch].
     "trtllm": ["tensorrt-llm>=1.2,<1.4"],
+    # The test server, on what trtllm-serve runs on.
+    "serve": SERVE,
     "test": [
+        *SERVE,
         "hypothesis>=6.100",
         "mypy>=1.11",
         "pytest>=8.2",

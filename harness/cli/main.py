@@ -18,6 +18,7 @@ from harness.errors import EXIT_OK, HarnessError, Interrupted, MissingError, Unk
 VERBS = {
     "make_dataset": "make a stand-in data set in exactly the reference's files",
     "fetch_dataset": "fetch the benchmark's own data set, or verify it where you put it (--verify)",
+    "serve": "serve an engine of ours as trtllm-serve does, with faults on demand: --engine=torch --tiny_gpt_oss",
     "run_harness": "run legs through LoadGen: RUN_ARGS='--systems=… --benchmarks=… --scenarios=… --legs=…'",
     "run_audit_test07": "run the audit TEST07 (is it as accurate when its speed is measured?), options as run_harness",
     "run_audit_test09": "run the audit TEST09 (are the answers as long as the model's are?), options as run_harness",

@@ -1,0 +1,269 @@
+"""The endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import hashlib
+import time
+from array import array
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import harness
+from harness.errors import ConfigError
+from harness.serve import answers, shapes
+from harness.serve.answers import Asked
+from harness.serve.bridge import Bridge, Generation, GenerationFailed
+from harness.serve.chat_words import ChatFormat, Reader
+from harness.serve.faults import HEADER, RETRY_AFTER_S, STATUS, Fault, FaultPlan, Kind
+from harness.serve.line import EventStream, Line, OneResponse, unless_gone, until_gone
+from harness.serve.refusal import Refusal
+from harness.serve.requests import ChatRequest, CompletionRequest, SampledRequest, read
+from harness.serve.sampling import Limits
+from harness.serve.texts import Codec
+
+R = TypeVar("R", bound=SampledRequest)
+
+ROW_HEADER: Final = "x-row"
+"""Which row a scripted engine answers; without it, one that follows from the prompt."""
+ROW_BYTES: Final = 4
+OTHER_MODEL: Final = "-of-another-name"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What the endpoints need. ``rows`` is of how many rows a script has answers; None for any."""
+
+    bridge: Bridge
+    limits: Limits
+    model: str
+    codec: Codec
+    chat: ChatFormat
+    faults: FaultPlan
+    rows: int | None
+    die: Callable[[], None]
+
+    def app(self) -> Starlette:
+        """The application."""
+        routes = [
+            Route("/health", self.health, methods=["GET"]),
+            Route("/health_generate", self.health_generate, methods=["GET"]),
+            Route("/version", self.version, methods=["GET"]),
+            Route("/v1/models", self.models, methods=["GET"]),
+            Route("/metrics", self.metrics, methods=["GET"]),
+            Route("/engine", self.engine, methods=["GET"]),
+            Route("/v1/completions", self.completions, methods=["POST"]),
+            Route("/v1/chat/completions", self.chats, methods=["POST"]),
+        ]
+        handlers = {
+            Refusal: self._refused,
+            GenerationFailed: self._failed,
+            ClientDisconnect: _nobody_there,
+            HTTPException: _no_such_place,
+        }
+        return Starlette(routes=routes, exception_handlers=handlers)
+
+    async def health(self, _: Request) -> Response:
+        """200, or 503 once the engine is dead."""
+        return Response(status_code=200 if self.bridge.death is None else 503)
+
+    async def health_generate(self, request: Request) -> Response:
+        """200 where the engine still answers a chat with a token."""
+        hello = ChatRequest.model_validate(
+            {"messages": [{"role": "user", "content": "hi"}], "model": self.model, "max_tokens": 1, "temperature": 0.0}
+        )
+        try:
+            generation, reader = self._start_chat(hello, request)
+            await unless_gone(request.receive, answers.whole_chat(generation, self._asked(hello, None), reader))
+        except (GenerationFailed, Refusal) as error:
+            return Response(f"Generation health check failed: {error}", status_code=500)
+        return Response("Generation health check OK")
+
+    async def version(self, _: Request) -> Response:
+        """The harness's version: this is not TensorRT-LLM."""
+        return _json({"version": harness.__version__})
+
+    async def models(self, _: Request) -> Response:
+        """The one model."""
+        return _json(shapes.models(self.model))
+
+    async def metrics(self, _: Request) -> Response:
+        """What this server counts, by the names that iteration statistics have."""
+        slots, outstanding = self.limits.info.slots, self.bridge.outstanding
+        return _json(
+            [
+                {
+                    "timestamp": time.strftime("%m-%d-%Y %H:%M:%S", time.gmtime()),
+                    "maxNumActiveRequests": slots,
+                    "numActiveRequests": min(slots, outstanding),
+                    "numQueuedRequests": max(0, outstanding - slots),
+                    "numCompletedRequests": self.bridge.completed,
+                }
+            ]
+        )
+
+    async def engine(self, _: Request) -> Response:
+        """What the engine says of itself; this server's own, for whoever keeps a record of a run."""
+        return _json(dataclasses.asdict(self.limits.info))
+
+    async def completions(self, request: Request) -> Response:
+        """``POST /v1/completions``."""
+        fault = self._fault(request)
+        if fault is not None and (instead := await _instead_of_an_answer(fault, request)) is not None:
+            return instead
+        asked_for = await _read(CompletionRequest, request)
+        generation = self._start(asked_for, self._prompt(asked_for), (), request)
+        asked = self._asked(asked_for, fault, ids=not asked_for.detokenize)
+        decoder = self.codec.decoder(skip_special=asked_for.skip_special_tokens) if asked_for.detokenize else None
+        if asked_for.stream:
+            return self._stream(answers.completion_events(generation, asked, decoder), generation, fault, request)
+        return await self._whole(answers.whole_completion(generation, asked, decoder), generation, fault, request)
+
+    async def chats(self, request: Request) -> Response:
+        """``POST /v1/chat/completions``."""
+        fault = self._fault(request)
+        if fault is not None and (instead := await _instead_of_an_answer(fault, request)) is not None:
+            return instead
+        asked_for = await _read(ChatRequest, request)
+        generation, reader = self._start_chat(asked_for, request)
+        asked = self._asked(asked_for, fault)
+        if asked_for.stream:
+            events = answers.chat_events(generation, asked, reader, Line(request))
+            return self._stream(events, generation, fault, request)
+        return await self._whole(answers.whole_chat(generation, asked, reader), generation, fault, request)
+
+    def _fault(self, request: Request) -> Fault | None:
+        try:
+            return self.faults.next(request.headers.get(HEADER))
+        except ConfigError as error:
+            raise Refusal(str(error)) from None
+
+    def _prompt(self, asked_for: CompletionRequest) -> list[int]:
+        prompt = asked_for.prompt
+        if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
+            if len(prompt) > 1:
+                raise Refusal("several prompts in one request are not served: send one request for each")
+            prompt = prompt[0]
+        if isinstance(prompt, str):
+            return self.codec.encode(prompt)
+        return [each for each in prompt if isinstance(each, int)]
+
+    def _start_chat(self, asked_for: ChatRequest, request: Request) -> tuple[Generation, Reader]:
+        prompt = asked_for.prompt_token_ids
+        if prompt is None:
+            prompt = self.chat.prompt(asked_for)
+        return self._start(asked_for, prompt, self.chat.stop_ids, request), self.chat.reader(asked_for)
+
+    def _start(
+        self, asked_for: SampledRequest, prompt: list[int], more_stops: tuple[int, ...], request: Request
+    ) -> Generation:
+        sampling = self.limits.sampling(asked_for, prompt, more_stops)
+        row = self._row(prompt, request.headers.get(ROW_HEADER))
+        return self.bridge.generate(prompt, sampling, row=row, streamed=bool(asked_for.stream))
+
+    def _row(self, prompt: list[int], header: str | None) -> int:
+        if header is not None:
+            if not header.isdecimal() or not header.isascii():
+                raise Refusal(f"{ROW_HEADER} is {header!r}, not the number of a row")
+            return int(header)
+        row = int.from_bytes(hashlib.sha256(array("i", prompt).tobytes()).digest()[:ROW_BYTES], "little")
+        return row if self.rows is None else row % self.rows
+
+    def _asked(self, asked_for: SampledRequest, fault: Fault | None, *, ids: bool = False) -> Asked:
+        kind = None if fault is None else fault.kind
+        of_gpt_oss = self.chat.gpt_oss and isinstance(asked_for, ChatRequest)
+        return Asked(
+            model=asked_for.model + (OTHER_MODEL if kind is Kind.WRONG_MODEL else ""),
+            ids=ids and kind is not Kind.NO_IDS,
+            usage=asked_for.wants_usage or of_gpt_oss,
+            usage_always=asked_for.wants_usage_always and not of_gpt_oss,
+            gpt_oss=of_gpt_oss,
+        )
+
+    def _stream(
+        self, events: AsyncGenerator[bytes, None], generation: Generation, fault: Fault | None, request: Request
+    ) -> Response:
+        return EventStream(self._until_dropped(events, generation), fault, Line(request), self.die)
+
+    async def _until_dropped(
+        self, events: AsyncGenerator[bytes, None], generation: Generation
+    ) -> AsyncGenerator[bytes, None]:
+        try:
+            async with contextlib.aclosing(events):
+                async for each in events:
+                    yield each
+        finally:
+            self.bridge.drop(generation)
+
+    async def _whole(
+        self,
+        work: Coroutine[Any, Any, shapes.Content],
+        generation: Generation,
+        fault: Fault | None,
+        request: Request,
+    ) -> Response:
+        try:
+            content = await unless_gone(request.receive, work)
+        finally:
+            self.bridge.drop(generation)
+        if content is None:
+            return Response()  # nobody is there to read it
+        if fault is not None and fault.kind is Kind.SLOW_FIRST_TOKEN:
+            await asyncio.sleep(fault.seconds)
+        if fault is not None and fault.kind is Kind.SSE_ERROR:
+            raise Refusal("a fault that was asked for", status=500, kind="InternalServerError")
+        return OneResponse(shapes.to_json(content), fault, Line(request), self.die)
+
+    async def _refused(self, _: Request, error: Exception) -> Response:
+        return _error(error) if isinstance(error, Refusal) else Response(status_code=500)
+
+    async def _failed(self, _: Request, error: Exception) -> Response:
+        if self.bridge.death is None:
+            return _error(Refusal(str(error)))
+        return _error(Refusal(str(error), status=500, kind="InternalServerError"))
+
+
+async def _instead_of_an_answer(fault: Fault, request: Request) -> Response | None:
+    if fault.kind is Kind.HANG:
+        await request.body()
+        await until_gone(request.receive)
+        return Response()
+    if fault.kind not in STATUS:
+        return None
+    status, kind = STATUS[fault.kind]
+    response = _error(Refusal("a fault that was asked for", status=status, kind=kind))
+    if fault.kind is Kind.TOO_MANY:
+        response.headers["retry-after"] = str(RETRY_AFTER_S)
+    return response
+
+
+async def _read(model: type[R], request: Request) -> R:
+    return read(model, await request.body(), request.headers.get("content-type"))
+
+
+def _json(content: object, status: int = 200) -> Response:
+    return Response(shapes.to_json(content), status, media_type="application/json")
+
+
+def _error(refusal: Refusal) -> Response:
+    return _json(shapes.error(refusal.message, refusal.kind, refusal.status), refusal.status)
+
+
+async def _no_such_place(_: Request, error: Exception) -> Response:
+    """404 and 405, as FastAPI words them."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return _json({"detail": HTTPStatus(status).phrase}, status)
+
+
+async def _nobody_there(_: Request, __: Exception) -> Response:
+    return Response()

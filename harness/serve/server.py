@@ -1,0 +1,231 @@
+"""The server's life: the port, the engine's process, uvicorn, and an end that leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import uvicorn
+
+from harness.benchmarks.gpt_oss_120b import vocab
+from harness.engines.base import Engine, EngineInfo
+from harness.engines.checkpoint import read_config
+from harness.engines.scripted_answers import read_answers
+from harness.engines.start import EngineSpec, start_engine
+from harness.errors import ConfigError, MissingError
+from harness.serve.app import Service
+from harness.serve.bridge import DATASET, Bridge
+from harness.serve.chat_words import ChatFormat
+from harness.serve.faults import FaultPlan, PlannedFault
+from harness.serve.gpt_oss_chat import GptOssChat
+from harness.serve.line import OpenLineProtocol
+from harness.serve.plain_chat import PlainChat
+from harness.serve.sampling import Limits
+from harness.serve.texts import Codec, GptOssCodec, PlainCodec
+
+KEEP_ALIVE_S: Final = 5
+"""trtllm-serve's."""
+GRACE_S: Final = 2
+"""How long streams may still go on once the server is told to end."""
+LAST_WORDS_S: Final = 1
+"""How long the streams that were cut short have to say so."""
+DEATH_NOTICE_S: Final = 1.0
+"""How long a server whose engine is dead says so on ``/health`` before it ends too."""
+EXIT_ASKED_DEATH: Final = 87
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+CHATS: Final = ("auto", "gpt-oss", "plain")
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """What is served, where and how.
+
+    ``model`` is the name in ``/v1/models``; ``seed`` is for requests without one; ``port`` 0 is any that is free.
+    ``chat`` is one of :data:`CHATS`: gpt-oss's needs its vocabulary and openai-harmony, and *auto* takes it where both
+    are there. ``ready_s`` bounds how long the engine may take to come up.
+    """
+
+    engine: EngineSpec
+    model: str
+    host: str = "127.0.0.1"
+    port: int = 0
+    chat: str = "auto"
+    stream_interval: int = 1
+    seed: int = 0
+    faults: tuple[PlannedFault, ...] = ()
+    ready_s: float = 600.0
+
+
+def serve(settings: ServeSettings, listening: Callable[[str, EngineInfo], None]) -> None:
+    """Serves until SIGINT, SIGTERM or SIGHUP; ``listening`` hears the URL once requests are taken.
+
+    Raises MissingError (the port is in use, a package or a checkpoint is not there), ConfigError, and EngineDied once
+    the engine is dead and whoever waited for an answer was told.
+    """
+    with (
+        bound(settings.host, settings.port) as listener,
+        tempfile.TemporaryDirectory(prefix="serve-") as folder,
+        start_engine(settings.engine, log=Path(folder) / "engine.log", timeout_s=settings.ready_s) as process,
+        contextlib.closing(process.connect()) as engine,
+    ):
+
+        def die() -> NoReturn:
+            shutil.rmtree(folder, ignore_errors=True)  # all else ends by itself when this process does
+            os._exit(EXIT_ASKED_DEATH)
+
+        asyncio.run(_serve(settings, listener, engine, listening, die))
+
+
+@contextlib.contextmanager
+def bound(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that holds the port; nobody can connect until it listens. Raises MissingError, ConfigError."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (socket.gaierror, UnicodeError, OverflowError) as error:
+        raise ConfigError(f"nothing can listen at host {host!r}, port {port}: {error}") from None
+    with socket.socket(family, kind, protocol) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+        except OSError as error:
+            raise _no_port(host, port, error) from None
+        yield listener
+
+
+def _no_port(host: str, port: int, error: OSError) -> MissingError:
+    if error.errno == errno.EADDRINUSE:
+        return MissingError(
+            f"port {port} of {host} is in use", mend="end what listens there, or give another --port (0: any)"
+        )
+    return MissingError(
+        f"port {port} of {host} is not to be had: {error.strerror}", mend="give another --host or --port"
+    )
+
+
+async def _serve(
+    settings: ServeSettings,
+    listener: socket.socket,
+    engine: Engine,
+    listening: Callable[[str, EngineInfo], None],
+    die: Callable[[], NoReturn],
+) -> None:
+    info = engine.info()
+    codec, chat = _tongue(settings, info)
+    limits = Limits(info, _end_ids(settings.engine), settings.seed)
+    bridge = Bridge(engine, stream_interval=settings.stream_interval, on_death=lambda: server.end_soon(DEATH_NOTICE_S))
+    service = Service(
+        bridge=bridge,
+        limits=limits,
+        model=settings.model,
+        codec=codec,
+        chat=chat,
+        faults=FaultPlan(settings.faults),
+        rows=_rows(settings.engine, info),
+        die=die,
+    )
+    server = _Server(_config(service), bridge, lambda: listening(_url(listener), info))
+    try:
+        await server.serve(sockets=[listener])
+    except OSError as error:
+        raise _no_port(settings.host, settings.port, error) from None
+    finally:
+        await asyncio.to_thread(bridge.close)
+    if bridge.death is not None:
+        raise bridge.death
+
+
+def _config(service: Service) -> uvicorn.Config:
+    return uvicorn.Config(
+        service.app(),
+        http=OpenLineProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S + LAST_WORDS_S,
+    )
+
+
+class _Server(uvicorn.Server):
+    """Ends cleanly: streams may go on for a moment, then they are told that there is no more."""
+
+    def __init__(self, config: uvicorn.Config, bridge: Bridge, listening: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._bridge = bridge
+        self._listening = listening
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Takes the place of what raises the signal again once all is over: to be told to end is no failure."""
+        loop = asyncio.get_running_loop()
+        taken = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+        for each in taken:
+            loop.add_signal_handler(each, self._end)
+        try:
+            yield
+        finally:
+            for each in taken:
+                loop.remove_signal_handler(each)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Says so once it is up."""
+        await super().startup(sockets)
+        self._listening()
+
+    def end_soon(self, delay_s: float) -> None:
+        """Ends it after a while."""
+        asyncio.get_running_loop().call_later(delay_s, self._end)
+
+    def _end(self) -> None:
+        if self.should_exit:
+            return
+        self.should_exit = True
+        asyncio.get_running_loop().call_later(GRACE_S, self._bridge.abandon, "the server is ending")
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _tongue(settings: ServeSettings, info: EngineInfo) -> tuple[Codec, ChatFormat]:
+    """Text and chats, gpt-oss's where they can be. Raises MissingError where they must be and cannot."""
+    plain = PlainCodec(info.vocab_size)
+    if settings.chat == "plain" or (settings.chat == "auto" and info.vocab_size != vocab.VOCAB_SIZE):
+        return plain, PlainChat(plain)
+    if info.vocab_size != vocab.VOCAB_SIZE:
+        raise ConfigError(
+            f"the engine's vocabulary has {info.vocab_size} ids", expected=f"{vocab.VOCAB_SIZE} for gpt-oss's chat"
+        )
+    try:
+        return GptOssCodec(), GptOssChat()
+    except MissingError:
+        if settings.chat == "auto":
+            return plain, PlainChat(plain)
+        raise
+
+
+def _end_ids(spec: EngineSpec) -> tuple[int, ...]:
+    """What ends an answer by the checkpoint's own word; a script knows no end token."""
+    if spec.kind != "torch":
+        return ()
+    found: Any = read_config(Path(str(spec.settings["checkpoint"]))).get("eos_token_id")
+    return tuple(each for each in (found if isinstance(found, list) else [found]) if isinstance(each, int))
+
+
+def _rows(spec: EngineSpec, info: EngineInfo) -> int | None:
+    recorded = spec.settings.get("answers")
+    if not isinstance(recorded, dict) or DATASET not in recorded:
+        return None
+    return max(1, len(read_answers(Path(recorded[DATASET]), info.vocab_size)[1]))
