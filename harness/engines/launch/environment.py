@@ -1,0 +1,93 @@
+"""What a server finds in its environment: allow-listed from ours, caches it may write to, what the user sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+HOST_NAMES: Final = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
+    | {"XDG_RUNTIME_DIR", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "SSL_CERT_FILE"}
+)
+"""Of this machine: a container has its own."""
+HOST_FAMILIES: Final = ("LC_", "DOCKER_", "ENROOT_")
+NAMES: Final = frozenset(
+    {"HF_HUB_OFFLINE", "HF_HOME", "HF_TOKEN", "TRANSFORMERS_OFFLINE", "TRITON_CACHE_DIR", "XDG_CACHE_HOME"}
+    | {"DO_NOT_TRACK"}
+)
+FAMILIES: Final = ("CUDA_", "NCCL_", "UCX_", "NIXL_", "NVIDIA_", "TRTLLM_", "TLLM_", "TIKTOKEN_")
+FAMILIES_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    "vllm": ("VLLM_", "FLASHINFER_", "TORCH_", "TORCHINDUCTOR_"),
+    "sglang": ("SGLANG_", "SGL_", "FLASHINFER_", "TORCH_", "TORCHINDUCTOR_"),
+    "torch": ("HARNESS_", "OMP_", "MKL_"),
+}
+SCHEDULER_FAMILIES: Final = ("SLURM_", "PMI", "OMPI_", "PRTE_", "OPAL_")
+"""What a scheduler told *this* process. A server that finds it takes itself for one rank of a larger job and waits for
+the others.
+"""
+SCHEDULERS: Final = frozenset({"srun", "mpirun", "mpiexec", "trtllm-llmapi-launch"})
+"""Words of a prefix that need it."""
+
+CACHES: Final[Mapping[str, str]] = {
+    "HF_HOME": "huggingface",
+    "XDG_CACHE_HOME": "xdg",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "CUDA_CACHE_PATH": "cuda",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+    "VLLM_CACHE_ROOT": "vllm",
+    "TLLM_LLMAPI_BUILD_CACHE_ROOT": "tllm",
+}
+"""Where compiled kernels and downloads go, below one folder: in an image the defaults are often read-only."""
+VOCABULARY: Final = "TIKTOKEN_ENCODINGS_BASE"
+GPUS: Final = "CUDA_VISIBLE_DEVICES"
+
+
+def asks_a_scheduler(prefix: Iterable[str]) -> bool:
+    """Whether a prefix starts the server as a rank of a job, by the names of its programs."""
+    return any(Path(word).name in SCHEDULERS for word in prefix)
+
+
+def server_environment(
+    ours: Mapping[str, str],
+    *,
+    server: str,
+    prefix: Iterable[str],
+    caches: Path,
+    vocabulary: Path | None,
+    gpus: Iterable[str] | None,
+    stated: Mapping[str, str],
+) -> dict[str, str]:
+    """The whole environment of a server; ``stated`` (``launch.env``) wins over everything.
+
+    ``gpus`` are the ones it may see, None leaves that unsaid. Proxies never pass: all traffic is on this machine.
+    """
+    families = (*HOST_FAMILIES, *FAMILIES, *FAMILIES_OF.get(server, ()))
+    if asks_a_scheduler(prefix):
+        families += SCHEDULER_FAMILIES
+    found = {
+        name: value for name, value in ours.items() if name in HOST_NAMES or name in NAMES or name.startswith(families)
+    }
+    found |= {name: str(caches / folder) for name, folder in CACHES.items() if name not in found}
+    if vocabulary is not None:
+        found[VOCABULARY] = str(vocabulary)
+    found.pop(GPUS, None)
+    if gpus is not None:
+        found[GPUS] = ",".join(gpus)
+    return found | dict(stated)
+
+
+def crosses_into_a_container(environment: Mapping[str, str], *, gpus_renumbered: bool) -> list[str]:
+    """The names of the variables that hold inside a container too, in order.
+
+    A container that was given some GPUs numbers them from 0: which ones they are outside means nothing there.
+    """
+    kept = []
+    for name in sorted(environment):
+        if name == GPUS:
+            if not gpus_renumbered:
+                kept.append(name)
+        elif name not in HOST_NAMES and not name.startswith(HOST_FAMILIES):
+            kept.append(name)
+    return kept
