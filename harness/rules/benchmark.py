@@ -17,6 +17,7 @@ from harness.rules.values import (
     Ruled,
     SamplingRule,
     ScenarioSet,
+    Speculation,
     Strict,
     Subset,
     Target,
@@ -107,7 +108,12 @@ class BenchmarkRules(Strict):
     use_token_latencies: Ruled[bool]
     min_answer_tokens: Ruled[int]
     sample_concatenate_permutation: Ruled[bool] | None = None
-    speculative_decoding: Ruled[dict[str, str]] | None = None
+    longest_prompts: Ruled[dict[str, int]] | None = None
+    """Tokens of the longest prompt, by leg, as far as the round tells."""
+    prefix_caching: Ruled[bool] | None = None
+    """Whether the KV cache of one query may serve another; None where the round says nothing."""
+    speculative_decoding: Ruled[dict[str, Speculation]] | None = None
+    """The scenarios that may decode speculatively; closed and network may in no other."""
     bandwidth: Ruled[Bandwidth] | None = None
     scenarios: dict[str, ScenarioRules]
 
@@ -173,7 +179,6 @@ class ImageRules(BenchmarkRules):
     kind: Literal["images"]
     dataset_sources: dict[str, Ruled[DatasetSource]]
     guided_decoding: Ruled[bool] | None = None
-    prefix_caching: Ruled[bool] | None = None
     image_changes: Ruled[bool] | None = None
     calibration_rows: Ruled[list[int]] | None = None
     endpoints_datasets: Ruled[EndpointsDatasets] | None = None

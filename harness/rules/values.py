@@ -100,6 +100,14 @@ class SamplingRule(Strict):
     top_k: int
 
 
+class Speculation(Strict):
+    """How a scenario may decode speculatively: with which drafter, and how many tokens and branches it drafts a step."""
+
+    drafter: str
+    draft_tokens: int | None = None
+    topk: int | None = None
+
+
 class OutputCaps(Strict):
     """New tokens an answer may have, by kind of leg."""
 

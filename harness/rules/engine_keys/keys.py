@@ -34,6 +34,8 @@ MeaningName: TypeAlias = Literal[
     "kv_dtype",
     "kv_fraction",
     "stream_interval",
+    "attention_dp",
+    "sampled_drafts",
 ]
 _NEAREST = 5
 _FEW = 40
