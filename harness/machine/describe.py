@@ -44,10 +44,14 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """``fields`` in the round's order, None where nobody knows; ``origins`` say where each came from."""
+    """``fields`` in the round's order, None where nobody knows; ``origins`` say where each came from.
+
+    ``said`` are the fields that the system's file has a value for.
+    """
 
     fields: dict[str, Value | None]
     origins: dict[str, str]
+    said: tuple[str, ...]
     lacks: tuple[Lack, ...]
 
     def filled(self, unknown: str) -> dict[str, Value]:
@@ -63,7 +67,7 @@ def describe(name: str, machine: Machine | None, system: SystemFile, filing: Fil
 
     ``machine`` None: no leg has run there yet, and what only a machine can tell is lacking.
     """
-    said = system.model_dump()
+    in_file = system.model_dump()
     entered = {
         "division": filing.division,
         "submitter": filing.submitter,
@@ -73,21 +77,23 @@ def describe(name: str, machine: Machine | None, system: SystemFile, filing: Fil
     captured = machine.facts if machine is not None else {}
     fields: dict[str, Value | None] = {}
     origins: dict[str, str] = {}
+    said: list[str] = []
     for field in pack.system_fields.required.value:
         if field in entered:
             fields[field], origins[field] = entered[field], "submission.yaml"
-        elif said.get(field) not in (None, ""):
-            published = f": {system.sources[field]}" if field in system.sources else ""
-            fields[field], origins[field] = said[field], f"systems/{name}/system.yaml{published}"
+        elif in_file.get(field) not in (None, ""):
+            source = f": {system.sources[field]}" if field in system.sources else ""
+            fields[field], origins[field] = in_file[field], f"systems/{name}/system.yaml{source}"
+            said.append(field)
         else:
             fields[field] = captured.get(field)
-            unsaid = f"systems/{name}/system.yaml" if field in said else "read off the machine by a leg"
+            unsaid = f"systems/{name}/system.yaml" if field in in_file else "read off the machine by a leg"
             origins[field] = machine.sources.get(field, unsaid) if machine is not None else unsaid
     may_be_empty = set(pack.system_fields.may_be_empty.value)
     judged = (_judge(name, field, fields[field], origins[field], machine, may_be_empty) for field in fields)
     lacks = [lack for lack in judged if lack is not None]
     lacks += _not_applicable(name, fields, {lack.field for lack in lacks})
-    return Description(fields, origins, tuple(lacks))
+    return Description(fields, origins, tuple(said), tuple(lacks))
 
 
 def _judge(

@@ -83,11 +83,8 @@ class SubmitterFolder:
 
     def add_system(self, entry: SystemEntry) -> None:
         """Its description, and its part of the bandwidth document."""
-        said = [
-            key
-            for key, origin in entry.description.origins.items()
-            if origin.endswith("system.yaml") and entry.description.fields[key] not in (None, "")
-        ]
+        sources = entry.file.sources
+        said = [f"{key} ({sources[key]})" if key in sources else key for key in entry.description.said]
         origin = f"captured by run {entry.captured_by}; said in systems/{entry.name}/system.yaml: {', '.join(said)}"
         text = json.dumps(entry.fields, indent=4, ensure_ascii=False) + "\n"
         self._write(layout.system(entry.name), text, origin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -27,8 +28,19 @@ def copy_source(tree: SubmitterTree, folder: PurePosixPath, project: Project, be
             _copy(tree, folder, project.root / name, project.root)
     measurements = project.root / "measurements"
     folders = (project.systems / system, measurements / benchmark)
-    for path in (*(p for below in folders for p in _code_below(below)), *sorted(measurements.glob("*.md"))):
+    found = [*(p for below in folders for p in _code_below(below)), *sorted(measurements.glob("*.md"))]
+    for path in dict.fromkeys([*found, *_extended(project, benchmark, system)]):
         _copy(tree, folder, path, project.root)
+
+
+def _extended(project: Project, benchmark: str, system: str) -> Iterator[Path]:
+    """The files that the system's own ones build on: without them nobody could run what ran."""
+    own = project.systems / system
+    for layered in (project.system_and_places(system)[1], project.benchmark_and_places(system, benchmark)[1]):
+        for path in layered.files:
+            place = Path(os.path.normpath(path))
+            if not place.is_relative_to(own):
+                yield place
 
 
 def ran_here(ran: str | None) -> bool:

@@ -70,6 +70,8 @@ def test_what_a_person_says_wins_and_is_named_as_origin():
     assert description.fields["host_networking"] == "2x 100GbE"
     assert description.origins["host_networking"] == "systems/box/system.yaml"
     assert description.origins["host_storage_type"] == "lscpu"
+    assert "host_networking" in description.said
+    assert "host_storage_type" not in description.said
 
 
 def test_a_value_with_a_source_names_it():

@@ -81,6 +81,7 @@ def make_project(root: Path, **said: object) -> Project:
     system.mkdir(parents=True)
     (system / "system.yaml").write_text(yaml.safe_dump({**SAID, **said}))
     shutil.copy(REPOSITORY / "systems/CPU-torch/gpt-oss-120b.yaml", system)
+    shutil.copytree(REPOSITORY / "systems/_bases", root / "systems/_bases")
     shutil.copytree(REPOSITORY / "measurements", root / "measurements")
     (root / "Makefile").write_text("help:\n\t@echo help\n")
     (root / "submission.yaml").write_text(yaml.safe_dump(submission().model_dump()))

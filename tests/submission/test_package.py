@@ -155,6 +155,7 @@ def test_the_source_is_there_without_caches(pack_up, project):
     found = files(root)
     assert {"harness/submission/package.py", "harness/rules/v6.1.yaml", "systems/box/system.yaml", "Makefile"} <= found
     assert "measurements/bandwidth.template.md" in found
+    assert {path for path in found if path.startswith("systems/_bases")} == {"systems/_bases/gpt-oss-120b.cpu.yaml"}
     assert not [path for path in found if "__pycache__" in path or "/." in path]
 
 
