@@ -74,6 +74,7 @@ def serving(engine: HttpEngine, *, name: str, folder: Path, observer: Observer) 
         yield dataclasses.replace(_serving(engine, endpoints, observer), ending=state.ending)
         return
     plans = server_plans(engine, folder, make=True)
+    _check_weights(engine, observer)
     with running(plans, ready_s=engine.launch.ready_s, observer=observer) as fleet:
         found = _serving(engine, tuple((plan.name, plan.url) for plan in plans), observer, model=plans[0].model)
         yield dataclasses.replace(found, fleet=fleet, ending=fleet.ending)
@@ -114,6 +115,16 @@ def gpus_each(engine: HttpEngine) -> int:
     if engine.server == "torch":
         return 0
     return math.prod(_number(engine, name) or 1 for name in _PARALLEL)
+
+
+def _check_weights(engine: HttpEngine, observer: Observer) -> None:
+    """Before a server takes minutes to say the same. In a container the path may be one that is not seen here."""
+    if weights.described(engine.checkpoint, observer) is None and not engine.launch.prefix:
+        raise MissingError(
+            "there is no such checkpoint",
+            where=weights.folder_of(engine.checkpoint),
+            mend="fetch it, or mend engine.checkpoint.path",
+        )
 
 
 def _vocabulary(make: bool) -> Path | None:

@@ -29,15 +29,17 @@ the others.
 SCHEDULERS: Final = frozenset({"srun", "mpirun", "mpiexec", "trtllm-llmapi-launch"})
 """Words of a prefix that need it."""
 
-CACHES: Final[Mapping[str, str]] = {
-    "HF_HOME": "huggingface",
-    "XDG_CACHE_HOME": "xdg",
+CACHES: Final[Mapping[str, str]] = {"HF_HOME": "huggingface", "XDG_CACHE_HOME": "xdg"}
+_KERNELS: Final[Mapping[str, str]] = {
+    "CUDA_CACHE_PATH": "cuda",
     "TRITON_CACHE_DIR": "triton",
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "CUDA_CACHE_PATH": "cuda",
     "FLASHINFER_WORKSPACE_BASE": "flashinfer",
-    "VLLM_CACHE_ROOT": "vllm",
-    "TLLM_LLMAPI_BUILD_CACHE_ROOT": "tllm",
+}
+CACHES_OF: Final[Mapping[str, Mapping[str, str]]] = {
+    "trtllm-serve": {**_KERNELS, "TLLM_LLMAPI_BUILD_CACHE_ROOT": "tllm"},
+    "vllm": {**_KERNELS, "VLLM_CACHE_ROOT": "vllm"},
+    "sglang": _KERNELS,
 }
 """Where compiled kernels and downloads go, below one folder: in an image the defaults are often read-only."""
 VOCABULARY: Final = "TIKTOKEN_ENCODINGS_BASE"
@@ -69,7 +71,8 @@ def server_environment(
     found = {
         name: value for name, value in ours.items() if name in HOST_NAMES or name in NAMES or name.startswith(families)
     }
-    found |= {name: str(caches / folder) for name, folder in CACHES.items() if name not in found}
+    own = {**CACHES, **CACHES_OF.get(server, {})}
+    found |= {name: str(caches / folder) for name, folder in own.items() if name not in found}
     if vocabulary is not None:
         found[VOCABULARY] = str(vocabulary)
     found.pop(GPUS, None)

@@ -59,9 +59,9 @@ class ServerPlan:
         """The plan as a person would type it: environment, files, command; tokens and keys as ``***``."""
         lines = [f"# replica {self.name}: {self.url}, model {self.model}, log {self.log}"]
         for path, content in self.files.items():
-            lines += [f"cat > {shlex.quote(str(path))} <<'EOF'", content.rstrip("\n"), "EOF"]
+            lines += [f"cat > {shlex.quote(str(path))} <<'YAML'", content.rstrip("\n"), "YAML"]
         environment = masked(self.environment)
-        lines += ["env -i \\"]
+        lines += [f"env -C {shlex.quote(str(self.folder))} -i \\"]
         lines += [f"  {name}={shlex.quote(environment[name])} \\" for name in sorted(environment)]
         lines += [f"  {shlex.join(masked_words(self.command))}"]
         return "\n".join(lines) + "\n"
