@@ -26,6 +26,7 @@ from harness import benchmarks, env, rules
 from harness.clients.loadgen import user_conf
 from harness.clients.loadgen.job import LegJob
 from harness.clients.loadgen.launch import run_job
+from harness.engines.address import EngineAddress, lanes_each
 from harness.engines.base import Answers, Requests, Sampling, TokenEvents, Workload
 from harness.engines.checkpoint import make_tiny_gpt_oss
 from harness.engines.start import EngineProcess, EngineSpec, build_core, start_engine
@@ -136,8 +137,7 @@ def harness_run(folder: Path, engine: EngineProcess, rows: int) -> Run:
         scenario="Offline",
         mode="PerformanceOnly",
         audit="",
-        engine_socket=str(engine.socket),
-        engine_log=str(engine.log),
+        engine=EngineAddress((str(engine.socket),), (str(engine.log),), lanes_each(1)),
         sampling=sampling(),
         min_answer_tokens=2,
         watchdog_s=300,

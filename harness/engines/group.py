@@ -12,7 +12,6 @@ from types import MappingProxyType, TracebackType
 
 from harness.engines.address import EngineAddress, Lane, lanes_each, together
 from harness.engines.base import EngineInfo
-from harness.engines.connection import last_lines
 from harness.engines.remote import RemoteEngine
 from harness.engines.replicas import ReplicasEngine, connect
 from harness.engines.start import EngineProcess, EngineSpec, begin_engine
@@ -65,14 +64,14 @@ class EngineGroup:
         return connect(self.address, timeout_s=timeout_s)
 
     def ending(self) -> str | None:
-        """What of it has ended and how, as a sentence with the end of its log; None while all of it runs."""
+        """What of it has ended and how, as a sentence; None while all of it runs."""
         if self._behind is not None and (how := self._behind()) is not None:
             return how
         for i, process in enumerate(self.processes):
             how = process.ending()
             if how is not None:
                 which = "" if len(self.processes) == 1 else f"process {i} of "
-                return f"{which}the {self.spec.kind} engine {how}{last_lines(process.log)}"
+                return f"{which}the engine {how}"
         return None
 
     def stop(self, grace_s: float = 5.0) -> None:

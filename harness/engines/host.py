@@ -193,6 +193,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         core = build_core(EngineSpec.parse(json.loads(arguments.spec.read_text(encoding="utf-8"))))
     except HarnessError as error:
         sys.stderr.write(f"{error}\n")
+        leave_in_peace()  # the starter ends what has told it of an error
         _say(say, {"error": error_to_json(error)})
         return error.exit_code
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:

@@ -94,6 +94,7 @@ class EngineEcho(_Strict):
     checkpoint: dict[str, Any] | None
     slots: int
     max_total_tokens: int
+    replicas: list[str] = Field(default_factory=list)
 
 
 class DatasetEcho(_Strict):
@@ -266,6 +267,7 @@ class RunRecord(_Strict):
     hashes: dict[str, str] = Field(default_factory=dict)
     counts: Counts | None = None
     failures: list[FailedSample] = Field(default_factory=list)
+    client_counters: dict[str, int] | None = None
     verdict: Verdict | None = None
     result: Result | None = None
     accuracy: AccuracyEcho | None = None

@@ -46,10 +46,12 @@ SCHEMA = pa.schema(
 def write_samples(path: Path, columns: dict[str, Any], replicas: npt.NDArray[np.int16], names: list[str]) -> None:
     """Writes the samples of a run; ``columns`` are those of SCHEMA but the replica, all of one length.
 
-    ``replicas`` index ``names``. MissingError where the disk is full: the run's logs are there all the same.
+    ``replicas`` index ``names``; -1 is none: a sample that no replica was given. MissingError where the disk is full:
+    the run's logs are there all the same.
     """
     arrays = [pa.array(columns[f.name], type=f.type) for f in SCHEMA if f.name != "replica"]
-    arrays.append(pa.DictionaryArray.from_arrays(pa.array(replicas, pa.int16()), pa.array(names, pa.string())))
+    places = pa.array(replicas, pa.int16(), mask=replicas < 0)
+    arrays.append(pa.DictionaryArray.from_arrays(places, pa.array(names, pa.string())))
     table = pa.Table.from_arrays(arrays, schema=SCHEMA)
     try:
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
@@ -59,12 +61,14 @@ def write_samples(path: Path, columns: dict[str, Any], replicas: npt.NDArray[np.
 
 
 def read_samples(path: Path) -> dict[str, Int64]:
-    """The columns of a samples.arrow as int64 arrays (the replica as its index). MissingError where unreadable."""
+    """The columns of a samples.arrow as int64 arrays, the replica as its index, -1 for none. MissingError where it
+    cannot be read.
+    """
     try:
         with pa.memory_map(str(path)) as source:
             table = pa.ipc.open_file(source).read_all()
     except (OSError, pa.ArrowInvalid) as error:
         raise MissingError(f"not a readable samples file: {error}", where=path) from error
     columns = {name: table[name].to_numpy().astype(np.int64) for name in table.column_names if name != "replica"}
-    columns["replica"] = table["replica"].combine_chunks().indices.to_numpy().astype(np.int64)
+    columns["replica"] = table["replica"].combine_chunks().indices.fill_null(-1).to_numpy().astype(np.int64)
     return columns

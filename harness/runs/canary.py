@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.benchmarks.base import Benchmark, Canary
 from harness.engines.base import Sampling
-from harness.engines.start import EngineProcess
+from harness.engines.group import EngineGroup
 from harness.errors import RunBroke
 from harness.runs.plan import PlannedLeg
 from harness.runs.warmup import ask
@@ -12,7 +12,7 @@ from harness.runs.warmup import ask
 _PATIENCE_S = 120.0
 
 
-def sing(engine: EngineProcess, benchmark: Benchmark, leg: PlannedLeg) -> list[str]:
+def sing(engine: EngineGroup, benchmark: Benchmark, leg: PlannedLeg) -> list[str]:
     """Sends the benchmark's canaries to a running engine; one line for each that came back well.
 
     RunBroke names what was wrong with an answer. Of a stand-in checkpoint no sense is expected, only whole tokens.

@@ -18,17 +18,15 @@ def end(folder: Path, record: RunRecord, error: BaseException, observer: Observe
     """Writes the record of a run that ``error`` ended, and returns it; what the worker counted is kept."""
     interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
     outcome = _outcome(folder)
-    counts, failures = (outcome.counts, outcome.failures) if outcome else (None, [])
     note = error.what if isinstance(error, HarnessError) else "interrupted" if interrupted else repr(error)
     ended = record.model_copy(
         update={
             "state": State.INTERRUPTED if interrupted else State.BROKEN,
             "ended_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "note": note,
-            "counts": counts,
-            "failures": failures,
             "hashes": hash_files(folder),
         }
+        | ({} if outcome is None else _told(outcome))
     )
     try:
         write_record(folder, ended)
@@ -43,10 +41,9 @@ def measured(folder: Path, record: RunRecord, outcome: Outcome) -> RunRecord:
         update={
             "state": State.MEASURED,
             "ended_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "counts": outcome.counts,
-            "failures": outcome.failures,
             "hashes": hash_files(folder),
         }
+        | _told(outcome)
     )
     write_record(folder, kept)
     return kept
@@ -67,6 +64,15 @@ def end_dead_runs(store: ResultsStore, observer: Observer) -> None:
         else:
             observer(Note(f"{run.record.id} was killed: it is marked as interrupted"))
             end(run.folder, run.record, Interrupted("the harness was killed"), observer)
+
+
+def _told(outcome: Outcome) -> dict[str, object]:
+    """What the worker tells that the record keeps."""
+    return {
+        "counts": outcome.counts,
+        "failures": outcome.failures,
+        "client_counters": outcome.engine_counters or None,
+    }
 
 
 def _outcome(folder: Path) -> Outcome | None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from harness.benchmarks.base import Benchmark, Dataset, ScriptedAnswers, Which
-from harness.config.models import Engine, ScriptedEngine, ServiceTime, TinyGptOss, TorchEngine
+from harness.config.models import Engine, ScriptedEngine, ServiceTime, TinyGptOss, TorchEngine, TrtllmEngine
 from harness.engines.checkpoint import make_tiny_gpt_oss
+from harness.engines.gpus import GPUS, visible_gpus
+from harness.engines.group import Member
 from harness.engines.start import EngineSpec
 from harness.env import cache_dir
-from harness.errors import ConfigError
+from harness.rules import engine_keys
+
+_PARALLEL: Final[tuple[engine_keys.MeaningName, ...]] = ("tensor", "pipeline", "context")
+"""The ways in which one process is on several GPUs."""
 
 
 def engine_spec(config: Engine, benchmark: Benchmark, datasets: Mapping[Which, Dataset], work: Path) -> EngineSpec:
@@ -19,7 +27,24 @@ def engine_spec(config: Engine, benchmark: Benchmark, datasets: Mapping[Which, D
         return _scripted(config, benchmark, datasets, work)
     if isinstance(config, TorchEngine):
         return _torch(config)
-    raise ConfigError(f"engines of the kind {config.kind} cannot be started yet", expected="torch or scripted")
+    raise ValueError(f"an engine of the kind {config.kind} is not one process alone")
+
+
+def trtllm_members(config: TrtllmEngine) -> list[Member]:
+    """One process a replica, each with GPUs of its own. ConfigError where CUDA_VISIBLE_DEVICES names too few."""
+    keys = engine_keys.load("trtllm", config.version)
+    each = math.prod(_number(keys.meaning(config.options, name)) for name in _PARALLEL)
+    gpus = visible_gpus(config.replicas * each, os.environ)
+    checkpoint = config.checkpoint
+    spec = EngineSpec(
+        kind="trtllm",
+        settings={"checkpoint": str(checkpoint.path), "options": config.options, "name": checkpoint.name},
+    )
+    return [Member(spec, {GPUS: ",".join(gpus[i * each : (i + 1) * each])}) for i in range(config.replicas)]
+
+
+def _number(said: object) -> int:
+    return said if isinstance(said, int) and not isinstance(said, bool) else 1
 
 
 def _torch(config: TorchEngine) -> EngineSpec:

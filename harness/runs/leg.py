@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from harness.clients.loadgen.audit_conf import AuditFile
 from harness.clients.loadgen.job import WORKER_LOG, LegJob, Outcome
 from harness.clients.loadgen.launch import run_job
 from harness.engines.base import Sampling
-from harness.engines.start import EngineProcess
+from harness.engines.group import EngineGroup
 from harness.errors import EngineDied, Interrupted, MissingError, RunBroke
 from harness.events import LegFinished, LegStarted, Observer
 from harness.gate.run_facts import PERFORMANCE
@@ -38,10 +39,8 @@ from harness.runs.plan import PlannedLeg
 from harness.runs.rates import target_qps
 from harness.runs.warmup import warm_up
 
-ENGINE_LOG = "engine.log"
-"""The log of the engine of a system and benchmark, in the folder that holds their scenarios."""
-
 _PATIENCE_S = 300.0
+_ENDING_S = 2.0
 _HEX_BYTES_PER_TOKEN = 8  # the accuracy log writes each int32 as eight hexadecimal digits
 _SPARE_BYTES = 256 << 20  # detail and summary logs, samples.arrow, user.conf
 
@@ -53,7 +52,7 @@ class Group:
     benchmark: Benchmark
     datasets: Mapping[Which, Dataset]
     data_dir: Path
-    engine: EngineProcess
+    engine: EngineGroup
     store: ResultsStore
     command: list[str]
     observer: Observer
@@ -138,6 +137,7 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
             },
             slots=info.slots,
             max_total_tokens=info.max_total_tokens,
+            replicas=list(info.replicas),
         ),
         dataset=echo,
         versions=dict(versions()),
@@ -172,24 +172,31 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, datase
         scenario=rules.loadgen_scenario.value,
         mode=leg.mode,
         audit="" if leg.audit is None else str((folder / AUDIT_CONFIG).absolute()),
-        engine_socket=str(group.engine.socket),
-        engine_log=str(group.engine.log.absolute()),
+        engine=group.engine.address,
         sampling=sampling,
         min_answer_tokens=leg.rules.min_answer_tokens.value,
         watchdog_s=leg.config.watchdog_s,
     )
 
 
-def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineProcess) -> None:
+def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineGroup) -> None:
     if outcome.error is None:
         return
     if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted(outcome.error, where=folder)
-    mend = f"see {WORKER_LOG} there, and {folder.parents[2] / ENGINE_LOG}"
-    how = engine.ending()
+    mend = f"see {WORKER_LOG} there, and {', '.join(map(str, engine.logs))}"
+    how = _ending(engine) if outcome.engine_died else engine.ending()
     if how is not None:
-        raise EngineDied(f"the run broke: the engine {how}; the worker saw: {outcome.error}", where=folder, mend=mend)
+        raise EngineDied(f"the run broke: {how}\n  the worker saw: {outcome.error}", where=folder, mend=mend)
     raise RunBroke(f"the run broke: {outcome.error}", where=folder, mend=mend)
+
+
+def _ending(engine: EngineGroup) -> str | None:
+    """What of an engine that died has ended: its sockets close a moment before its processes have."""
+    deadline = time.monotonic() + _ENDING_S
+    while (how := engine.ending()) is None and time.monotonic() < deadline:
+        time.sleep(_ENDING_S / 100)
+    return how
 
 
 def _check_disk(root: Path, accuracy_tokens: int) -> None:

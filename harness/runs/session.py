@@ -10,21 +10,19 @@ from pathlib import Path
 from harness import benchmarks
 from harness.benchmarks.base import Benchmark, Dataset, Which
 from harness.config.models import Engine
-from harness.engines.start import EngineProcess, start_engine
+from harness.engines.group import EngineGroup
 from harness.events import Note, Observer
 from harness.gate.run_facts import ACCURACY
 from harness.ledger import ResultsStore, RunRecord
 from harness.runs.canary import sing
 from harness.runs.endings import end_dead_runs
-from harness.runs.engine_spec import engine_spec
+from harness.runs.engine_up import ENGINE_LOG, engine_up
 from harness.runs.identity import flat
-from harness.runs.leg import ENGINE_LOG, Group, run_leg
+from harness.runs.leg import Group, run_leg
 from harness.runs.leg_settings import asked_rows
 from harness.runs.plan import TABLES, PlannedLeg
 from harness.runs.reference import Reference
 from harness.runs.resume import Done, judge_measured
-
-_START_S = 600.0
 
 
 def run_legs(
@@ -126,15 +124,14 @@ class _Session:
     @contextmanager
     def _engine(
         self, leg: PlannedLeg, benchmark: Benchmark, datasets: Mapping[Which, Dataset]
-    ) -> Iterator[EngineProcess]:
+    ) -> Iterator[EngineGroup]:
         """An engine, alive for all legs that share it; its canaries have been asked."""
         work = self._store.root / leg.system / leg.benchmark
         work.mkdir(parents=True, exist_ok=True)
-        spec = engine_spec(leg.engine, benchmark, datasets, work)
-        log = work / ENGINE_LOG
-        self._observer(Note(f"{_why_started(self._last, leg)} (its log: {log})"))
+        self._observer(Note(f"{_why_started(self._last, leg)} (its log: {work / ENGINE_LOG})"))
         self._last = leg
-        with start_engine(spec, log=log, timeout_s=_START_S) as engine:
+        name = f"{leg.system}/{leg.benchmark}"
+        with engine_up(leg.engine, benchmark, datasets, name=name, work=work, observer=self._observer) as engine:
             for line in sing(engine, benchmark, leg):
                 self._observer(Note(line))
             yield engine

@@ -137,7 +137,7 @@ def test_a_killed_process_is_told_and_the_others_ended(log: Path) -> None:
                 engine.poll(1)
         engine.close()
         assert wait_for(lambda: group.ending() is not None)  # its socket closes a moment before it has ended
-        assert group.ending() == "process 1 of the scripted engine was ended by SIGKILL"
+        assert group.ending() == "process 1 of the engine was ended by SIGKILL"
         pids = [process.pid for process in group.processes]
     assert not any(map(runs, pids))
 

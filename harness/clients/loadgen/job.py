@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.engines.address import EngineAddress
 from harness.engines.base import Sampling, TokenEvents, Workload
 from harness.ledger.record import Counts, FailedSample
 
@@ -41,8 +42,7 @@ class LegJob(_Strict):
     scenario: str
     mode: str
     audit: str
-    engine_socket: str
-    engine_log: str
+    engine: EngineAddress
     sampling: Sampling
     min_answer_tokens: int
     watchdog_s: Annotated[float, Field(gt=0)]
@@ -54,11 +54,17 @@ class LegJob(_Strict):
 
 
 class Outcome(_Strict):
-    """How the run ended, as its worker saw it. ``error`` is None where StartTest returned by itself."""
+    """How the run ended, as its worker saw it. ``error`` is None where StartTest returned by itself.
+
+    ``engine_died``: it broke because the engine did. ``engine_counters`` is what the engine counted during the run
+    (retries, connections); empty where it did not say.
+    """
 
     counts: Counts
     failures: list[FailedSample]
     error: str | None
     exit_code: int
+    engine_died: bool = False
     library_rows: int
     loaded_rows: int
+    engine_counters: dict[str, int] = Field(default_factory=dict)

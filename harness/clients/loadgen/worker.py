@@ -21,14 +21,13 @@ from types import FrameType
 from typing import TextIO
 
 import mlperf_loadgen as loadgen
-import numpy as np
 
 from harness import benchmarks, rules
 from harness.benchmarks.base import Dataset
 from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
 from harness.clients.loadgen.record import FrozenRecord
 from harness.clients.loadgen.sut import LoadGenSut, make_interpreter_quick
-from harness.engines.remote import RemoteEngine
+from harness.engines.replicas import connect
 from harness.errors import EXIT_OK, DatasetError, EngineDied, HarnessError, Interrupted, RunBroke
 from harness.ledger.record import Counts, FailedSample
 from harness.ledger.samples import write_samples
@@ -37,6 +36,7 @@ from harness.ledger.store import LOGS, SAMPLES, USER_CONF, write_atomically
 _KEPT_FAILURES = 100
 _TICK_S = 0.05
 _PROGRESS_S = 1.0
+_COUNTERS_S = 10.0
 
 
 class Worker:
@@ -47,7 +47,8 @@ class Worker:
         self._progress = progress
         self.folder = Path(job.folder)
         self.dataset = _dataset(job)
-        self.engine = RemoteEngine(Path(job.engine_socket), log=Path(job.engine_log))
+        self.engine = connect(job.engine)
+        self._counted_before = self.engine.counters(_COUNTERS_S)
         self.loaded_rows = 0
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -73,7 +74,7 @@ class Worker:
         record = self.sut.record.frozen()
         if isinstance(self._error, EngineDied):
             record = record.with_the_rest_failed("engine_died", _sentence(self._error))
-        outcome = self._outcome(record)
+        outcome = self._outcome(record, self._counters())
         self._write(record, outcome)
         return outcome
 
@@ -139,7 +140,16 @@ class Worker:
 
     # -- what is kept -----------------------------------------------------------------------------------------------
 
-    def _outcome(self, record: FrozenRecord) -> Outcome:
+    def _counters(self) -> dict[str, int]:
+        """What the engine counted during the run. None of what was measured depends on it."""
+        try:
+            counted = self.engine.counters(_COUNTERS_S)
+        except EngineDied as error:
+            sys.stderr.write(f"the engine's counters are not known: {error}\n")
+            return {}
+        return {name: count - self._counted_before.get(name, 0) for name, count in counted.items()}
+
+    def _outcome(self, record: FrozenRecord, engine_counters: dict[str, int]) -> Outcome:
         issued, answered = len(record.ids), len(record.done_ids)
         kept = record.failures[:_KEPT_FAILURES]
         rows = record.rows_of([failure.number for failure in kept])
@@ -159,14 +169,16 @@ class Worker:
             failures=failures,
             error=None if self._error is None else _sentence(self._error),
             exit_code=_exit_code(self._error),
+            engine_died=isinstance(self._error, EngineDied),
             library_rows=self.job.rows,
             loaded_rows=self.loaded_rows,
+            engine_counters=engine_counters,
         )
 
     def _write(self, record: FrozenRecord, outcome: Outcome) -> None:
         columns = record.by_sample(self.dataset.prompts)
-        only_replica = np.zeros(outcome.counts.issued, dtype=np.int16)
-        write_samples(self.folder / SAMPLES, columns, only_replica, list(self.engine.info().replicas))
+        replicas = self.engine.replicas_of(record.ids)
+        write_samples(self.folder / SAMPLES, columns, replicas, list(self.engine.info().replicas))
         write_atomically(self.folder / OUTCOME, outcome.model_dump_json(indent=1) + "\n")
 
 
