@@ -10,6 +10,7 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -25,6 +26,7 @@ from pydantic import BaseModel
 from harness import env, errors, gate
 from harness.cli.main import VERBS
 from harness.config import BenchmarkFile, SubmissionFile, SystemFile
+from harness.config import engines as config_engines
 from harness.config import models as config_models
 from harness.config.yaml_files import read_model
 from harness.ledger import record as ledger_record
@@ -123,12 +125,13 @@ def test_every_block_says_what_it_is() -> None:
     "block", [b for b in blocks() if b.language == "yaml"], ids=lambda b: f"{b.page.name}-{b.info}"
 )
 def test_a_yaml_block_is_the_file_that_it_names(block: Block, tmp_path: Path) -> None:
-    name = Path(block.info).name
-    assert name.endswith(".yaml"), f"{block.page.name}: a yaml block must name its file behind the fence"
+    path = tmp_path / block.info
+    assert path.suffix == ".yaml", f"{block.page.name}: a yaml block must name its file behind the fence"
     models: dict[str, type[BaseModel]] = {"system.yaml": SystemFile, "submission.yaml": SubmissionFile}
-    path = tmp_path / name
+    shutil.copytree(ROOT / "systems" / "_bases", tmp_path / "systems" / "_bases")
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(block.text, encoding="utf-8")
-    read_model(path, models.get(name, BenchmarkFile))
+    read_model(path, models.get(path.name, BenchmarkFile), tmp_path)
 
 
 def test_python_blocks_are_python() -> None:
@@ -350,7 +353,13 @@ def test_a_table_that_is_not_current_shows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "module"), [("adding_a_system.md", config_models), ("run_json.md", ledger_record)], ids=lambda p: str(p)
+    ("page", "module"),
+    [
+        ("adding_a_system.md", config_models),
+        ("adding_a_system.md", config_engines),
+        ("run_json.md", ledger_record),
+    ],
+    ids=lambda p: str(p),
 )
 def test_every_model_has_its_table(page: str, module: ModuleType) -> None:
     there = set(tables().names((ROOT / "docs" / page).read_text(encoding="utf-8")))
