@@ -90,6 +90,14 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def weight_data_type(folder: Path) -> str:
+    """The type of most of the weights' bytes, or the quantization that the checkpoint declares; nothing is hashed.
+
+    Raises as :func:`read_config` does.
+    """
+    return _weight_data_type(folder, read_config(folder))
+
+
 def make_tiny_gpt_oss(
     folder: Path,
     *,

@@ -10,17 +10,21 @@ Not yet run on a GPU; docs/gpu.md says what of it is proved without one and whic
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from harness.engines.base import Answers, EngineInfo, Event, Failure, Int32Array, Requests, Sampling, Tokens
-from harness.engines.checkpoint import describe, read_config
+from harness.config.engines import ServedCheckpoint
+from harness.engines.base import Answers, Checkpoint, EngineInfo, Event, Failure, Int32Array, Requests, Sampling, Tokens
+from harness.engines.checkpoint import read_config, weight_data_type
+from harness.engines.launch.weights import described
 from harness.engines.trtllm_library import load_library, load_model, read_back
 from harness.engines.trtllm_loop import Broken, Done, LoopThread, NewTokens, Told
 from harness.engines.trtllm_settings import TrtllmSettings
 from harness.errors import ConfigError, EngineDied
+from harness.events import Note
 
 _WINDOW: Final = 2
 """Requests with the library at once, as a multiple of its batch: its scheduler always has the next ones at hand."""
@@ -39,7 +43,7 @@ class TrtllmCore:
 
     def __init__(self, settings: TrtllmSettings) -> None:
         library = load_library()
-        checkpoint = describe(settings.checkpoint)
+        checkpoint = _checkpoint(settings)
         self._vocab_size = _vocab_size(settings)
         self._llm = load_model(library, settings)
         have = read_back(self._llm.args)
@@ -54,7 +58,7 @@ class TrtllmCore:
             slots=slots,
             checkpoint=checkpoint,
             versions=library.versions,
-            settings={"name": settings.name or checkpoint.name, "options": dict(settings.options), "read_back": have},
+            settings={"options": dict(settings.options), "read_back": have},
             not_submittable=("stand-in checkpoint",) if checkpoint.stand_in else (),
         )
         self._failures = 0
@@ -102,8 +106,9 @@ class TrtllmCore:
 
     def close(self) -> None:
         """Ends the loop's thread and the library's processes. Without it they end with this process."""
+        self._loop.cancel()
+        self._llm.shutdown()  # first: its threads hand results to the loop
         self._loop.close()
-        self._llm.shutdown()
 
     def _unservable(self, number: int, prompt: Int32Array, sampling: Sampling) -> Failure | None:
         if not len(prompt):
@@ -116,6 +121,22 @@ class TrtllmCore:
             text = f"the prompt has token ids outside 0..{self._vocab_size - 1}"
             return Failure(number, "bad_token", text)
         return None
+
+
+def _checkpoint(settings: TrtllmSettings) -> Checkpoint:
+    """What the weights are; hashed once however often they are loaded."""
+    folder = settings.checkpoint.expanduser().absolute()
+    stated = settings.weight_data_type or weight_data_type(folder)
+    served = ServedCheckpoint(name=settings.name or folder.name, path=folder, weight_data_type=stated)
+    found = described(served, _log)
+    if found is None:
+        raise AssertionError(f"{folder} was there a moment ago")
+    return found
+
+
+def _log(event: object) -> None:
+    if isinstance(event, Note):
+        sys.stderr.write(f"{event.text}\n")
 
 
 def _vocab_size(settings: TrtllmSettings) -> int:
@@ -133,11 +154,22 @@ def _events(batch: list[Told]) -> list[Event]:
     events: list[Event] = [told for told in batch if isinstance(told, Failure)]
     fresh = [told for told in batch if isinstance(told, NewTokens)]
     done = [told for told in batch if isinstance(told, Done)]
-    if fresh:
-        events.append(_tokens(fresh))
+    events += map(_tokens, _apart(fresh))
     if done:
         events.append(_answers(done))
     return events
+
+
+def _apart(fresh: list[NewTokens]) -> Iterator[list[NewTokens]]:
+    """In runs that have each answer once: what came in two chunks is told as two."""
+    begin, numbers = 0, set[int]()
+    for i, told in enumerate(fresh):
+        if told.number in numbers:
+            yield fresh[begin:i]
+            begin, numbers = i, set()
+        numbers.add(told.number)
+    if fresh:
+        yield fresh[begin:]
 
 
 def _tokens(fresh: list[NewTokens]) -> Tokens:

@@ -132,9 +132,13 @@ class LoopThread:
         return batch
 
     def cancel(self) -> None:
-        """Aborts all requests. None of them is told of again: what they still say goes to a session that is over."""
+        """Aborts all requests, of which none is told again: what they still say goes to a session that is over.
+
+        May be called after :meth:`close`.
+        """
         over, self._session = self._session, _Session()
-        self._loop.call_soon_threadsafe(self._abort, over)
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._abort, over)
 
     def close(self) -> None:
         """Ends the thread; requests are aborted. May be called again."""

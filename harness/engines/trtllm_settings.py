@@ -25,12 +25,14 @@ class TrtllmSettings:
     """How a :class:`~harness.engines.trtllm.TrtllmCore` is made.
 
     ``options`` are arguments of ``tensorrt_llm.LLM`` (LlmArgs), nested as in its YAML; ``max_seq_len`` must be among
-    them. ``name`` is what the checkpoint is called, "" for its folder's name.
+    them. ``name`` is what the checkpoint is called and ``weight_data_type`` what its weights are; "" for its folder's
+    name, and for what its files say.
     """
 
     checkpoint: Path
     options: Mapping[str, object] = field(default_factory=dict)
     name: str = ""
+    weight_data_type: str = ""
 
     def __post_init__(self) -> None:
         for key in OURS:
@@ -58,14 +60,16 @@ class TrtllmSettings:
         for key in settings:
             if key not in known:
                 raise UnknownName("setting of the trtllm engine", key, known)
-        checkpoint, options, name = settings.get("checkpoint"), settings.get("options", {}), settings.get("name", "")
+        checkpoint, options = settings.get("checkpoint"), settings.get("options", {})
         if not isinstance(checkpoint, str) or not checkpoint:
             raise ConfigError("the trtllm engine needs a checkpoint", expected="checkpoint: the path of a folder")
         if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
             raise ConfigError(f"the trtllm engine's options are {options!r}", expected="a mapping of LlmArgs' names")
-        if not isinstance(name, str):
-            raise ConfigError(f"the trtllm engine's name is {name!r}", expected="a string")
-        return cls(Path(checkpoint), dict(options), name)
+        words = {key: settings.get(key, "") for key in ("name", "weight_data_type")}
+        for key, word in words.items():
+            if not isinstance(word, str):
+                raise ConfigError(f"the trtllm engine's {key} is {word!r}", expected="a string")
+        return cls(Path(checkpoint), dict(options), str(words["name"]), str(words["weight_data_type"]))
 
 
 def request_seed(seed: int, number: int) -> int:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import select
-import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,8 +32,8 @@ from harness.engines.start import EngineSpec, build_core, start_engine
 from harness.engines.trtllm import TrtllmCore, build
 from harness.engines.trtllm_settings import TrtllmSettings, request_seed
 from harness.errors import ConfigError, EngineDied, MissingError, UnknownName
+from tests.engines.trtllm_double import double_in_place, make_checkpoint
 
-DOUBLES = Path(__file__).parents[1] / "doubles"
 END = 99
 SLOTS = 4
 PATIENCE_S = 20.0
@@ -47,28 +44,15 @@ Build = Callable[..., TrtllmCore]
 @pytest.fixture
 def double(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The double's ``llmapi`` in place of the library, on a machine of one GPU."""
-    torch = SimpleNamespace(
-        __version__="2.9.1", version=SimpleNamespace(cuda="13.0"), cuda=SimpleNamespace(device_count=lambda: 1)
-    )
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.syspath_prepend(DOUBLES)
-    names = ("tensorrt_llm", "tensorrt_llm.llmapi")
-    for name in names:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    yield importlib.import_module("tensorrt_llm.llmapi")
-    for name in names:
-        del sys.modules[name]
+    with double_in_place(monkeypatch) as llmapi:
+        yield llmapi
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> Path:
-    """A folder that is a checkpoint as far as its files are looked at: one BF16 tensor, 1000 tokens."""
-    folder = tmp_path / "tiny-llm"
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"vocab_size": 1000}))
-    header = json.dumps({"w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}).encode()
-    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
-    return folder
+def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkpoint of 1000 tokens, and a cache of the test's own."""
+    monkeypatch.setenv("HARNESS_CACHE_DIR", str(tmp_path / "cache"))
+    return make_checkpoint(tmp_path / "tiny-llm")
 
 
 @pytest.fixture
@@ -182,6 +166,18 @@ def test_it_says_what_it_is(make: Build, checkpoint: Path) -> None:
 def test_a_stand_in_is_never_submittable(make: Build, checkpoint: Path) -> None:
     (checkpoint / STAND_IN).write_text(json.dumps({"name": "made up"}))
     assert make().info().not_submittable == ("stand-in checkpoint",)
+
+
+def test_weights_are_hashed_once_and_called_as_stated(make: Build, checkpoint: Path, tmp_path: Path) -> None:
+    settings = {"checkpoint": str(checkpoint), "options": {"max_seq_len": 9}, "name": "org/model"}
+    one = make().info().checkpoint
+    other = build(settings | {"weight_data_type": "bf16"})
+    other.close()
+    assert one is not None
+    assert other.info().checkpoint == replace(one, name="org/model")
+    assert len(list((tmp_path / "cache" / "digests").iterdir())) == 1
+    with pytest.raises(ConfigError, match="the weights are bf16, the configuration says fp8"):
+        build(settings | {"weight_data_type": "fp8"})
 
 
 def test_the_vocabulary_of_a_multimodal_model_lies_one_level_down(make: Build, checkpoint: Path) -> None:
@@ -435,6 +431,7 @@ def test_loading_that_fails_is_told(make: Build, double: Any) -> None:
         ({"checkpoint": "x", "options": {"max_seq_len": 0}}, "max_seq_len is 0"),
         ({"checkpoint": "x", "options": {"max_seq_len": 9, "model": "y"}}, "options say model"),
         ({"checkpoint": "x", "options": {"max_seq_len": 9}, "name": 3}, "name is 3"),
+        ({"checkpoint": "x", "options": {"max_seq_len": 9}, "weight_data_type": 4}, "weight_data_type is 4"),
     ],
 )
 def test_settings_that_cannot_be_meant(settings: dict[str, object], says: str) -> None:

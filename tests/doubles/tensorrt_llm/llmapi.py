@@ -33,8 +33,12 @@ class Script:
     """What the double does, by the first token of a prompt; ``made`` keeps the parameters of all requests."""
 
     answers: dict[int, Answer] = field(default_factory=dict)
+    default: Answer = field(default_factory=Answer)
     end_id_in_token_ids: bool = False
     end_id_alone: bool = False
+    deaf: bool = False
+    one_seed: bool = False
+    whole: bool = False
     held: bool = False
     refused: str = ""
     load_error: str = ""
@@ -238,7 +242,7 @@ class LLM:
         self._working = [working for working in self._working if working.made < working.turns]
 
     def _begin(self, request: RequestOutput) -> None:
-        answer = script.answers.get(request.prompt_token_ids[0], Answer())
+        answer = script.answers.get(request.prompt_token_ids[0], script.default)
         if answer.error or answer.crash:
             self._ended += 1
         if answer.error:
@@ -260,7 +264,7 @@ class LLM:
             request.answer(([], "cancelled"))
             return
         last = working.made == working.turns
-        due = working.made == 1 or working.made % self.args.stream_interval == 0
+        due = (working.made == 1 or working.made % self.args.stream_interval == 0) and not script.whole
         if last or (request.streaming and due):
             fresh = working.tokens[working.told : working.made]
             working.told += len(fresh)
@@ -268,15 +272,19 @@ class LLM:
 
 
 def _whole_answer(request: RequestOutput, answer: Answer) -> tuple[list[int], str]:
+    """The tokens and why they end: what the script says, a stop token that comes up, or the cap."""
     params = request.params
-    seed = 0 if params.greedy else params.seed
-    tokens = [token_of(request.prompt_token_ids, seed, i) for i in range(answer.tokens)]
+    seed = 0 if params.greedy or script.one_seed else params.seed
+    count = params.max_tokens if params.ignore_eos else min(answer.tokens, params.max_tokens)
+    tokens = [token_of(request.prompt_token_ids, seed, i) for i in range(count)]
     if answer.finish_reason:
         return tokens, answer.finish_reason
-    if answer.tokens >= params.max_tokens or params.ignore_eos:
-        more = [token_of(request.prompt_token_ids, seed, i) for i in range(answer.tokens, params.max_tokens)]
-        return (tokens + more)[: params.max_tokens], "length"
-    return tokens + ([params.end_id or 0] if script.end_id_in_token_ids else []), "stop"
+    stops = {params.end_id, *(params.stop_token_ids or ())} if not (params.ignore_eos or script.deaf) else set()
+    place = next((i for i, token in enumerate(tokens) if token in stops), None)
+    if place is None and count == params.max_tokens:
+        return tokens, "length"
+    end = params.end_id if place is None else tokens[place]
+    return tokens[:place] + ([end or 0] if script.end_id_in_token_ids else []), "stop"
 
 
 def token_of(prompt: list[int], seed: int | None, position: int) -> int:

@@ -1,0 +1,1 @@
+"""The check for a machine with a GPU, on one without."""
