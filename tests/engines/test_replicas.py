@@ -151,8 +151,8 @@ class TestSpreading:
         ]
 
     def test_a_slow_replica_is_asked_less(self, serve: Serve) -> None:
-        slow = ListeningCore(ScriptedSettings(faults={"*": Faults(hang=frozenset({0}))}))
-        quick = ListeningCore(ScriptedSettings())
+        settings = ScriptedSettings(faults={"*": Faults(hang=frozenset({0}))})
+        slow, quick = ListeningCore(settings), ListeningCore(settings)
         engine = serve(slow, quick)
         work = workload()
         engine.submit(requests([0], work, 0))
@@ -342,7 +342,7 @@ class TestDeath:
             assert engine.counters(20) == {"asked": 1, "retries": 1}
 
     def test_a_replica_that_died_is_named(self, tmp_path_factory: pytest.TempPathFactory) -> None:
-        with puppets(tmp_path_factory) as (first, second, engine):
+        with puppets(tmp_path_factory) as (_, second, engine):
             for number in range(4):
                 engine.submit(requests([number], first_number=number))
             second.connection.sendall(answer(1) + failure(3, REPLICA_DIED, "connection refused at port 30001"))

@@ -127,7 +127,7 @@ class TestLanes:
         [((), ()), (("a",), lanes_each(2)), (("a", "b"), lanes_each(1)), (("a", "b"), (Lane(0, 0, 0), Lane(1, 0, 2)))],
     )
     def test_an_address_must_be_whole(self, sockets: tuple[str, ...], lanes: tuple[Lane, ...]) -> None:
-        with pytest.raises(ValueError, match="each|sockets"):
+        with pytest.raises(ValueError, match=r"each|sockets"):
             EngineAddress(sockets, sockets, lanes)
 
 
