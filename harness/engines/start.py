@@ -101,10 +101,18 @@ def _build_trtllm(settings: Mapping[str, object]) -> EngineCore:
     return trtllm.build(settings)
 
 
+def _build_http(settings: Mapping[str, object]) -> EngineCore:
+    from harness.engines.http.core import HttpCore
+    from harness.engines.http.settings import HttpSettings
+
+    return HttpCore(HttpSettings.parse(settings))
+
+
 BUILDERS: Final[Mapping[str, Callable[[Mapping[str, Any]], EngineCore]]] = {
     "scripted": _build_scripted,
     "torch": _build_torch,
     "trtllm": _build_trtllm,
+    "http": _build_http,
 }
 
 

@@ -1,0 +1,152 @@
+"""One connection, and the request that is under way on it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from typing import TYPE_CHECKING, Final
+
+from harness.engines.base import Requests
+from harness.engines.http.chat import ChatReader
+from harness.engines.http.ids import IdsReader
+from harness.engines.http.response import Response
+
+if TYPE_CHECKING:
+    from harness.engines.http.endpoint import Endpoint
+from harness.engines.http.course import Course
+
+READ_BYTES: Final = 1 << 16
+PENDING: Final = (errno.EINPROGRESS, errno.EWOULDBLOCK)
+
+
+class Exchange:
+    """A request that was begun, and what came of it."""
+
+    __slots__ = (
+        "connection",
+        "course",
+        "endpoint",
+        "first_ns",
+        "number",
+        "over",
+        "place",
+        "reader",
+        "requests",
+        "retried",
+        "seed",
+        "told",
+    )
+
+    def __init__(self, endpoint: Endpoint, requests: Requests, place: int, course: Course) -> None:
+        self.number = int(requests.numbers[place])
+        self.endpoint = endpoint
+        self.requests = requests
+        self.place = place
+        self.course = course
+        self.seed = course.seed(int(requests.rows[place]))
+        self.reader: IdsReader | ChatReader = course.reader()
+        self.connection: Connection | None = None
+        self.over = False
+        """Whether its answer or failure was told."""
+        self.first_ns = 0
+        self.told = 0
+        """How many of its tokens were told as they came."""
+        self.retried = False
+
+    def bytes(self) -> bytes:
+        """What is sent."""
+        return self.course.template.request(self.requests, self.place, self.seed)
+
+
+class Connection:
+    """A non-blocking socket to an endpoint."""
+
+    __slots__ = (
+        "broken",
+        "connecting",
+        "endpoint",
+        "exchange",
+        "fd",
+        "later",
+        "mask",
+        "probe",
+        "raw",
+        "recv",
+        "response",
+        "rest",
+        "reused",
+        "since_ns",
+        "socket",
+    )
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Begins to connect. Raises OSError where that fails at once."""
+        family, address = endpoint.address
+        self.endpoint = endpoint
+        self.socket = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        try:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            result = self.socket.connect_ex(address)
+        except BaseException:
+            self.socket.close()
+            raise
+        if result not in (0, *PENDING):
+            self.socket.close()
+            raise OSError(result, os.strerror(result))
+        self.fd = self.socket.fileno()
+        self.recv = self.socket.recv
+        self.mask = 0
+        """Which events of it are waited for."""
+        self.connecting = True
+        self.broken = False
+        """Whether the server takes no more of the request; it may have said why."""
+        self.since_ns = 0
+        """Since when it is idle."""
+        self.reused = False
+        """Whether it had a request before the one that it has."""
+        self.probe = False
+        """Whether it was made to see if the endpoint lives, and that is not known yet."""
+        self.exchange: Exchange | None = None
+        self.response: Response | None = None
+        self.rest: memoryview | None = None
+        """What of the request the socket did not take yet."""
+        self.raw: list[bytes] = []
+        """Pieces that were received and are looked at later."""
+        self.later = False
+        """Whether pieces may be left for later: the first token was seen, and the end of chunks shows in its bytes."""
+
+    def connected(self) -> int:
+        """How connecting ended: 0, or an errno."""
+        self.connecting = False
+        return self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+
+    def begin(self, exchange: Exchange) -> None:
+        """Takes a request, which :meth:`send` sends."""
+        exchange.connection = self
+        self.exchange = exchange
+        self.response = Response()
+        self.later = False
+
+    def send(self, data: bytes | memoryview) -> int:
+        """Sends what fits and keeps the rest; how much was sent."""
+        try:
+            sent = self.socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        except ConnectionError:
+            self.broken, self.rest = True, None
+            return 0
+        self.rest = memoryview(data)[sent:] if sent < len(data) else None
+        return sent
+
+    def leave(self) -> bool:
+        """Its request is at its end; whether it may take another."""
+        response, self.response = self.response, None
+        if self.exchange is not None:
+            self.exchange.connection = None
+            self.exchange = None
+            self.reused = True
+        self.raw.clear()
+        self.later = False
+        return response is not None and response.release() and self.rest is None and not self.broken

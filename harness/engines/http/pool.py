@@ -1,0 +1,295 @@
+"""The connections to all endpoints: opened, given requests, watched, closed; and which endpoint is dead.
+
+A connection that is lost in the middle of a request may mean one request or the whole server. Another connection is
+made to find out: where that is refused, all that the endpoint has to do fails as :data:`REPLICA_DIED`. A process that
+is being ended may lose its connections before its listening socket, so the new one must last for a moment.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from harness.engines.base import REPLICA_DIED, Failure
+from harness.engines.http.connection import Connection, Exchange
+from harness.engines.http.deadlines import Deadlines
+from harness.engines.http.endpoint import Endpoint
+from harness.engines.http.outbox import Outbox
+from harness.engines.http.problems import TIMEOUT, UNREACHABLE
+from harness.engines.http.settings import HttpSettings
+
+BEGUN_AT_ONCE: Final = 64
+"""So many requests are begun at once; answers that come meanwhile need not wait for a million to be sent."""
+PROBE_LASTS_S: Final = 0.2
+PROBES: Final = 3
+"""A server that takes connections and drops them is not dead after so many."""
+COUNTED: Final = ("requests", "retries", "connections_opened", "bytes_sent", "bytes_received", "failures")
+
+
+class Pool:
+    """Endpoints and their connections, in one epoll set."""
+
+    def __init__(self, settings: HttpSettings, outbox: Outbox) -> None:
+        """Raises MissingError for an endpoint whose host has no address."""
+        self.endpoints = [Endpoint(address) for address in settings.endpoints]
+        self.epoll = select.epoll()
+        self.connections: dict[int, Connection] = {}
+        """By descriptor."""
+        self.counters = dict.fromkeys(COUNTED, 0)
+        self.hungry: set[Endpoint] = set()
+        """Endpoints for which more can be begun than was."""
+        self._outbox = outbox
+        self._most = settings.connections
+        self._keep_alive_ns = int(settings.keep_alive_s * 1e9)
+        self._settings = settings
+        self._closing: list[socket.socket] = []
+        self._timeouts: Deadlines[Exchange] = Deadlines(settings.request_timeout_s, lambda exchange: exchange.over)
+        self._connects: Deadlines[Connection] = Deadlines(
+            settings.connect_timeout_s, lambda connection: not connection.connecting
+        )
+        self._probes: Deadlines[Connection] = Deadlines(PROBE_LASTS_S, lambda connection: not connection.probe)
+
+    def feed(self, endpoint: Endpoint) -> None:
+        """Begins requests of an endpoint while it has connections for them, some at a time."""
+        for _ in range(BEGUN_AT_ONCE):
+            if endpoint.dead:
+                self.fail(*endpoint.failures())
+            if not self._can_begin(endpoint):
+                self.hungry.discard(endpoint)
+                return
+            exchange = endpoint.next()
+            if isinstance(exchange, Failure):
+                self.fail(exchange)
+            else:
+                self._begin(endpoint, exchange)
+        self.hungry.add(endpoint)
+
+    def connected(self, connection: Connection) -> None:
+        """A connection is made, or could not be."""
+        endpoint = connection.endpoint
+        error = connection.connected()
+        if error:
+            self._not_made(connection, error)
+            return
+        endpoint.settled = True
+        if connection.probe:
+            self._watch(connection)
+            self._probes.add(connection, time.monotonic_ns())
+        elif connection.exchange is not None:
+            self.send(connection)
+        else:
+            self._rest(connection)
+
+    def send(self, connection: Connection) -> None:
+        """Sends a request, or on with it."""
+        exchange, rest = connection.exchange, connection.rest
+        if exchange is not None:
+            self.counters["bytes_sent"] += connection.send(exchange.bytes() if rest is None else rest)
+        self._watch(connection)
+
+    def unasked(self, connection: Connection) -> None:
+        """A connection without a request is closed by the server, or it talks; either way it is given up."""
+        endpoint, probe = connection.endpoint, connection.probe
+        self.close(connection)
+        if probe and endpoint.suspects:
+            endpoint.probes += 1
+            if endpoint.probes < PROBES:
+                self._open(endpoint, None)
+            else:
+                self._acquit(endpoint)
+
+    def done(self, connection: Connection) -> None:
+        """A request is at its end, and its connection takes another, if it may."""
+        if connection.leave():
+            self._rest(connection)
+        else:
+            self.close(connection)
+            self.feed(connection.endpoint)
+
+    def again(self, connection: Connection, exchange: Exchange) -> None:
+        """Sends a request a second time, on a connection of its own: the server closed this one just then."""
+        self.close(connection)
+        self.counters["retries"] += 1
+        exchange.retried = True
+        exchange.connection = None
+        connection.endpoint.again.append(exchange)
+        self.feed(connection.endpoint)
+
+    def lost(self, connection: Connection, exchange: Exchange, kind: str, words: str) -> None:
+        """A connection ended in the middle of a request, which fails once it is known whether the endpoint lives."""
+        endpoint = connection.endpoint
+        self.close(connection)
+        if endpoint.dead:
+            self.fail(endpoint.failed(exchange, REPLICA_DIED, f"{words}, and {endpoint.dead}"))
+            return
+        exchange.over = True
+        endpoint.suspects.append((exchange, kind, words))
+        if len(endpoint.suspects) == 1:
+            endpoint.probes = 0
+            self._open(endpoint, None)
+
+    def fail(self, *failures: Failure) -> None:
+        """Tells of failures."""
+        self.counters["failures"] += len(failures)
+        self._outbox.failures += failures
+
+    def expire(self, now: int) -> None:
+        """Ends what is late at a time, and closes what is idle for too long."""
+        for exchange in self._timeouts.late(now):
+            endpoint = exchange.endpoint
+            self.fail(endpoint.failed(exchange, TIMEOUT, f"has no answer after {self._settings.request_timeout_s:g} s"))
+            if exchange.connection is not None:
+                self.close(exchange.connection)
+            else:
+                endpoint.again.remove(exchange)
+            self.feed(endpoint)
+        for connection in self._connects.late(now):
+            self._not_made(connection, errno.ETIMEDOUT)
+        for connection in self._probes.late(now):
+            connection.probe = False
+            self._acquit(connection.endpoint)
+            self._rest(connection)
+        for endpoint in self.endpoints:
+            idle = endpoint.idle
+            while idle and (first := next(iter(idle))).since_ns + self._keep_alive_ns <= now:
+                self.close(first)
+
+    def next_due_ns(self) -> int | None:
+        """When :meth:`expire` has something to do."""
+        queues = (self._timeouts, self._connects, self._probes)
+        dues = [due for due in (queue.next_ns() for queue in queues) if due is not None]
+        dues += [next(iter(each.idle)).since_ns + self._keep_alive_ns for each in self.endpoints if each.idle]
+        return min(dues, default=None)
+
+    def cancel(self) -> None:
+        """Closes the connections on which something is under way, so that the servers stop, and forgets all."""
+        for connection in tuple(self.connections.values()):
+            if connection not in connection.endpoint.idle:
+                self.close(connection)
+        for endpoint in self.endpoints:
+            endpoint.forget()
+        self.hungry.clear()
+        self._timeouts.clear()
+        self._connects.clear()
+        self._probes.clear()
+        self.really_close()
+
+    def shut(self) -> None:
+        """Closes everything."""
+        self.cancel()
+        for connection in tuple(self.connections.values()):
+            self.close(connection)
+        self.really_close()
+        self.epoll.close()
+
+    def close(self, connection: Connection) -> None:
+        """Gives up a connection. Its descriptor stays taken until no event that is being served can mean it."""
+        connection.leave()
+        connection.connecting = connection.probe = False
+        del self.connections[connection.fd]
+        connection.endpoint.open -= 1
+        connection.endpoint.idle.pop(connection, None)
+        self._closing.append(connection.socket)
+
+    def really_close(self) -> None:
+        """Closes what was given up."""
+        for each in self._closing:
+            each.close()
+        self._closing.clear()
+
+    def _watch(self, connection: Connection) -> None:
+        mask = select.EPOLLIN if connection.rest is None else select.EPOLLIN | select.EPOLLOUT
+        if mask != connection.mask:
+            connection.mask = mask
+            self.epoll.modify(connection.fd, mask)
+
+    def _acquit(self, endpoint: Endpoint) -> None:
+        """The endpoint lives: what it lost was lost by itself."""
+        for exchange, kind, words in endpoint.suspects:
+            self.fail(endpoint.failed(exchange, kind, words))
+        endpoint.suspects.clear()
+
+    def _can_begin(self, endpoint: Endpoint) -> bool:
+        return bool(endpoint.again or endpoint.waiting) and bool(endpoint.idle or endpoint.open < self._most)
+
+    def _begin(self, endpoint: Endpoint, exchange: Exchange) -> None:
+        now = time.monotonic_ns()
+        if not exchange.retried:
+            self._timeouts.add(exchange, now)
+        idle = endpoint.idle
+        if idle and not exchange.retried:
+            connection, _ = idle.popitem()
+            if connection.since_ns + self._keep_alive_ns > now:
+                connection.begin(exchange)
+                self.send(connection)
+                return
+            self.close(connection)
+        elif endpoint.open >= self._most:
+            self.close(next(iter(idle)))
+        self._open(endpoint, exchange)
+
+    def _rest(self, connection: Connection) -> None:
+        """A connection has nothing to do, and takes what waits."""
+        connection.since_ns = time.monotonic_ns()
+        endpoint = connection.endpoint
+        endpoint.idle[connection] = None
+        self.feed(endpoint)
+
+    def _open(self, endpoint: Endpoint, exchange: Exchange | None) -> None:
+        """Makes a connection for a request, or to see whether the endpoint lives."""
+        try:
+            connection = Connection(endpoint)
+        except OSError as error:
+            self._failed_to_open(endpoint, exchange, error.errno or 0)
+            return
+        self.counters["connections_opened"] += 1
+        endpoint.open += 1
+        self.connections[connection.fd] = connection
+        connection.mask = select.EPOLLIN | select.EPOLLOUT
+        self.epoll.register(connection.fd, connection.mask)
+        if exchange is None:
+            connection.probe = True
+        else:
+            connection.begin(exchange)
+        self._connects.add(connection, time.monotonic_ns())
+
+    def _not_made(self, connection: Connection, error: int) -> None:
+        exchange = connection.exchange
+        self.close(connection)
+        self._failed_to_open(connection.endpoint, exchange, error)
+
+    def _failed_to_open(self, endpoint: Endpoint, exchange: Exchange | None, error: int) -> None:
+        if error == errno.ECONNREFUSED and endpoint.try_next_address():
+            self._open(endpoint, exchange)
+            return
+        words = _words(error, self._settings.connect_timeout_s)
+        if exchange is None or error == errno.ECONNREFUSED:
+            self._die(endpoint, words, () if exchange is None else (exchange,), error)
+        else:
+            kind = TIMEOUT if error == errno.ETIMEDOUT else UNREACHABLE
+            self.fail(endpoint.failed(exchange, kind, words))
+            self.hungry.add(endpoint)
+
+    def _die(self, endpoint: Endpoint, why: str, exchanges: Sequence[Exchange], error: int) -> None:
+        """All that waits for the endpoint fails. What is under way may have been answered before: its end comes by
+        itself where a process is gone, not where a machine is."""
+        endpoint.dead = why
+        for connection in [each for each in self.connections.values() if each.endpoint is endpoint]:
+            if connection.connecting or (error != errno.ECONNREFUSED and connection.exchange is not None):
+                exchanges = (*exchanges, *((connection.exchange,) if connection.exchange is not None else ()))
+                self.close(connection)
+        self.fail(*(endpoint.failed(each, REPLICA_DIED, why) for each in exchanges), *endpoint.failures())
+        self.hungry.discard(endpoint)
+
+
+def _words(error: int, connect_timeout_s: float) -> str:
+    if error == errno.ECONNREFUSED:
+        return "refuses connections"
+    if error == errno.ETIMEDOUT:
+        return f"takes no connection within {connect_timeout_s:g} s"
+    return f"cannot be connected to: {os.strerror(error)}"

@@ -1,0 +1,138 @@
+"""The bytes of a request. What all requests of a workload share is made once; a prompt and a seed are put between."""
+
+from __future__ import annotations
+
+import json
+from typing import Final, Protocol
+
+import numpy as np
+import orjson
+
+from harness.engines.base import Requests, Sampling, TokenEvents, Workload
+from harness.engines.bodies import NO_SESSION, BodyStore
+from harness.engines.http.dialects import CHAT_CAP, CHAT_PATH, Dialect
+
+SEED_BITS: Final = 31
+"""Seeds are of a size that every server takes."""
+_MASK: Final = (1 << 64) - 1
+
+
+class Template(Protocol):
+    """Makes the requests of one workload to one endpoint."""
+
+    def request(self, requests: Requests, place: int, seed: int) -> bytes:
+        """Head and body of the request at a place; IndexError for a row that is not there."""
+
+
+class IdsTemplate:
+    """Prompts of token ids."""
+
+    def __init__(self, head: Head, dialect: Dialect, model: str, workload: Workload) -> None:
+        streams = workload.token_events is not TokenEvents.NONE
+        fields: dict[str, object] = {"model": model} if dialect.names_model else {}
+        fields |= {"stream": streams, **dialect.fixed}
+        if streams and dialect.asks_usage:
+            fields["stream_options"] = {"include_usage": True}
+        values = _values(dialect, workload.sampling)
+        sampling = {dialect.names[name]: value for name, value in values.items()}
+        seed = f',"{dialect.names["seed"]}":'
+        if dialect.nested:
+            before, between = _open(fields), f',"{dialect.nested}":{_open(sampling)}{seed}'
+            self._end = b"}}"
+        else:
+            before, between = _open(fields | sampling), seed
+            self._end = b"}"
+        self._begin = f'{before},"{dialect.prompt}":'.encode()
+        self._between = between.encode()
+        self._head = head.of(dialect.path)
+
+    def request(self, requests: Requests, place: int, seed: int) -> bytes:
+        """Head and body of the request at a place."""
+        prompt = np.ascontiguousarray(requests.prompt(place))
+        ids = orjson.dumps(prompt, option=orjson.OPT_SERIALIZE_NUMPY)
+        tail = b"%b%d%b" % (self._between, seed, self._end)
+        return b"%b%d\r\n\r\n%b%b%b" % (
+            self._head,
+            len(self._begin) + len(ids) + len(tail),
+            self._begin,
+            ids,
+            tail,
+        )
+
+
+class ChatTemplate:
+    """Chats of a store, spliced into a request as they lie there."""
+
+    def __init__(self, head: Head, dialect: Dialect, model: str, workload: Workload, store: BodyStore) -> None:
+        streams = workload.token_events is not TokenEvents.NONE
+        fields: dict[str, object] = {"model": model, "stream": streams}
+        if streams:
+            fields["stream_options"] = {"include_usage": True}
+        values = _values(dialect, workload.sampling)
+        values[CHAT_CAP] = values.pop("max_new_tokens")
+        self._begin = f'{_open(fields | values)},"seed":'.encode()
+        self._head = head.of(CHAT_PATH)
+        self._session_head = head.of(CHAT_PATH, session=True)
+        self._store = store
+
+    def request(self, requests: Requests, place: int, seed: int) -> bytes:
+        """Head and body of the request at a place; IndexError for a row that is not in the store."""
+        row = requests.rows[place]
+        stored = self._store[row]
+        session = int(self._store.sessions[row])
+        begin = b"%b%d," % (self._begin, seed)
+        length = len(begin) + len(stored) - 1  # the stored object's brace is not sent: it goes on with its fields
+        head = self._head if session == NO_SESSION else self._session_head % session
+        return b"".join((head, b"%d\r\n\r\n" % length, begin, stored[1:]))
+
+
+class Head:
+    """The beginning of a request's head, up to the value of Content-Length, which is the last header."""
+
+    def __init__(self, host: str, prefix: str, api_key: str | None) -> None:
+        self._host = host
+        self._prefix = prefix
+        self._key = api_key
+
+    def of(self, path: str, session: bool = False) -> bytes:
+        """For a path; with ``session``, a format that takes the number of a session."""
+        lines = [f"POST {self._prefix}{path} HTTP/1.1", f"Host: {self._host}", "Content-Type: application/json"]
+        lines += [f"Authorization: Bearer {self._key}"] if self._key else []
+        head = "\r\n".join(lines) + "\r\n"
+        if session:
+            head = head.replace("%", "%%") + "X-Session-ID: %d\r\n"
+        return (head + "Content-Length: ").encode("ascii")
+
+
+def seed_of(workload_seed: int, stream: int, row: int, time: int) -> int:
+    """The seed of the ``time``-th request for a row, 0 to 2**31 - 1; ``stream`` tells apart who counts the times.
+
+    Steps of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+    """
+    state = workload_seed & _MASK
+    for value in (stream, row, time):
+        state = _mixed(state ^ _mixed(value & _MASK))
+    return state >> (64 - SEED_BITS)
+
+
+def _mixed(value: int) -> int:
+    value = (value + 0x9E3779B97F4A7C15) & _MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return value ^ (value >> 31)
+
+
+def _values(dialect: Dialect, sampling: Sampling) -> dict[str, object]:
+    """A sampling's values by our names, without the seed."""
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": dialect.top_k(sampling),
+        "max_new_tokens": sampling.max_new_tokens,
+        "stop_token_ids": list(sampling.stop_token_ids),
+    }
+
+
+def _open(fields: dict[str, object]) -> str:
+    """A JSON object without its last brace."""
+    return json.dumps(fields, separators=(",", ":"))[:-1]

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.engines.bodies import NO_SESSION, RESERVED, BodyStore
+from harness.errors import ConfigError, DatasetError
+
+CHATS = [
+    {"messages": [{"role": "user", "content": "hallo"}]},
+    {"messages": [{"role": "user", "content": "größer 中"}], "tools": [{"type": "function"}]},
+]
+
+
+def test_gives_back_what_was_written(tmp_path: Path) -> None:
+    store = BodyStore.write(tmp_path / "chats", iter(CHATS), [4, NO_SESSION])
+    assert len(store) == 2
+    assert [json.loads(bytes(store[row])) for row in range(2)] == CHATS
+    assert store.sessions.tolist() == [4, NO_SESSION]
+    assert [path.name for path in tmp_path.iterdir()] == ["chats"]
+    again = BodyStore.open(tmp_path / "chats")
+    assert [bytes(again[row]) for row in range(2)] == [bytes(store[row]) for row in range(2)]
+
+
+@given(texts=st.lists(st.text(), max_size=20))
+def test_any_texts(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    chats = [{"messages": [{"role": "user", "content": text}]} for text in texts]
+    store = BodyStore.write(tmp_path_factory.mktemp("any") / "chats", chats)
+    assert [json.loads(bytes(store[row])) for row in range(len(store))] == chats
+    assert set(store.sessions.tolist()) <= {NO_SESSION}
+
+
+def test_rows_that_are_not_there(tmp_path: Path) -> None:
+    store = BodyStore.write(tmp_path / "chats", CHATS)
+    for row in (-1, 2):
+        with pytest.raises(IndexError):
+            store[row]
+
+
+def test_replaces_a_file_only_at_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "chats"
+    BodyStore.write(path, CHATS)
+    with pytest.raises(ConfigError, match="without messages"):
+        BodyStore.write(path, [CHATS[0], {"messages": []}])
+    assert len(BodyStore.open(path)) == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["chats"]
+
+
+@pytest.mark.parametrize("field", sorted(RESERVED))
+def test_what_a_run_sets_is_left_to_it(tmp_path: Path, field: str) -> None:
+    with pytest.raises(ConfigError, match=field):
+        BodyStore.write(tmp_path / "chats", [CHATS[0] | {field: 1}])
+
+
+@pytest.mark.parametrize("sessions", [[1], [1, 2, 3], [0, -2]])
+def test_sessions_that_do_not_fit(tmp_path: Path, sessions: list[int]) -> None:
+    with pytest.raises(ConfigError, match="sessions"):
+        BodyStore.write(tmp_path / "chats", CHATS, sessions)
+
+
+def test_a_chat_that_is_no_json(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no JSON"):
+        BodyStore.write(tmp_path / "chats", [{"messages": [object()]}])
+
+
+@given(cut=st.integers(0, 400))
+def test_a_file_that_is_cut_is_never_opened(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    path = tmp_path_factory.mktemp("cut") / "chats"
+    BodyStore.write(path, CHATS)
+    data = path.read_bytes()
+    path.write_bytes(data[: min(cut, len(data) - 1)])
+    with pytest.raises(DatasetError, match="store of chats"):
+        BodyStore.open(path)
+
+
+def test_other_files(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError):
+        BodyStore.open(tmp_path / "none")
+    path = tmp_path / "chats"
+    BodyStore.write(path, CHATS)
+    data = bytearray(path.read_bytes())
+    for place, value in ((-16, 7), (-48, 200), (0, 1)):  # the count, the first end, the magic
+        changed = bytearray(data)
+        changed[place] = value
+        path.write_bytes(changed)
+        with pytest.raises(DatasetError):
+            BodyStore.open(path)
