@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--slots", type=_count, metavar="N", help="how many requests it works on at once")
     parser.add_argument("--threads", type=_count, metavar="N", help="torch: threads (default: 1)")
     parser.add_argument("--max_total_tokens", type=_count, metavar="N", help="prompt and answer together")
+    parser.add_argument("--prefill_chunk", type=_count, metavar="N", help="torch: prompt tokens a step")
     parser.add_argument("--script", type=_object, default={}, metavar="JSON", help="scripted: its other settings")
     parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="for requests without one (default: 0)")
     parser.add_argument("--model", metavar="NAME", help="its name (default: the checkpoint's folder)")
@@ -71,16 +73,16 @@ def _parser() -> argparse.ArgumentParser:
         help="the N-th request comes to this, or every M-th from there; may be given again",
     )  # fmt: skip
     parser.add_argument(
-        "--ready_s", type=float, default=600.0, metavar="S", help="how long the engine may take to come up"
+        "--ready_s", type=_seconds, default=600.0, metavar="S", help="how long the engine may take to come up"
     )
     return parser
 
 
 def _spec(options: argparse.Namespace) -> EngineSpec:
-    sized = {name: getattr(options, name) for name in ("slots", "threads", "max_total_tokens")}
+    sized = {name: getattr(options, name) for name in ("slots", "threads", "max_total_tokens", "prefill_chunk")}
     settings: dict[str, Any] = {name: value for name, value in sized.items() if value is not None}
     if options.engine == "scripted":
-        for name in ("checkpoint", "tiny_gpt_oss", "threads"):
+        for name in ("checkpoint", "tiny_gpt_oss", "threads", "prefill_chunk"):
             if getattr(options, name):
                 raise ConfigError(f"the scripted engine takes no --{name}")
         return EngineSpec("scripted", options.script | settings)
@@ -104,6 +106,16 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} are no seconds")
+    return seconds
 
 
 def _seed(text: str) -> int:

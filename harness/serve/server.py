@@ -35,11 +35,12 @@ from harness.serve.texts import Codec, GptOssCodec, PlainCodec
 
 KEEP_ALIVE_S: Final = 5
 """trtllm-serve's."""
-GRACE_S: Final = 2
+GRACE_S: Final = 1.0
 """How long streams may still go on once the server is told to end."""
-LAST_WORDS_S: Final = 1
-"""How long the streams that were cut short have to say so."""
-DEATH_NOTICE_S: Final = 1.0
+LAST_WORDS_S: Final = 0.5
+"""How long those that are cut short then have to say so, before connections that say nothing are closed."""
+LAST_RESORT_S: Final = 10
+DEATH_NOTICE_S: Final = 3.0
 """How long a server whose engine is dead says so on ``/health`` before it ends too."""
 EXIT_ASKED_DEATH: Final = 87
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -153,7 +154,7 @@ def _config(service: Service) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=GRACE_S + LAST_WORDS_S,
+        timeout_graceful_shutdown=LAST_RESORT_S,
     )
 
 
@@ -191,7 +192,14 @@ class _Server(uvicorn.Server):
         if self.should_exit:
             return
         self.should_exit = True
-        asyncio.get_running_loop().call_later(GRACE_S, self._bridge.abandon, "the server is ending")
+        loop = asyncio.get_running_loop()
+        loop.call_later(GRACE_S, self._bridge.abandon, "the server is ending")
+        loop.call_later(GRACE_S + LAST_WORDS_S, self._hang_up)
+
+    def _hang_up(self) -> None:
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, OpenLineProtocol):
+                connection.transport.abort()
 
 
 def _url(listener: socket.socket) -> str:
