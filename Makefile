@@ -16,7 +16,7 @@ TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo test lint bench make_dataset fetch_dataset serve run_harness run_audit_test07 run_audit_test09 status system submission check_submission
+.PHONY: help venv core_test demo test lint bench make_dataset fetch_dataset serve run_llm_server run_harness run_audit_test07 run_audit_test09 status system submission check_submission
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ fetch_dataset: venv ## fetch the data set of gpt-oss-120b, or verify it: ARGS=--
 
 serve: venv ## serve an engine of ours as trtllm-serve does: ARGS="--engine=torch --tiny_gpt_oss"
 	$(PY) -m harness serve $(ARGS)
+
+run_llm_server: venv ## start a benchmark's servers and keep them: RUN_ARGS="--systems=CPU-http --scenarios=Offline" (--dry-run prints)
+	$(PY) -m harness run_llm_server $(RUN_ARGS)
 
 run_harness: venv ## run legs: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b --scenarios=Offline,Server"
 	$(PY) -m harness run_harness $(RUN_ARGS)

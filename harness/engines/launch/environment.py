@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from harness.engines.gpus import GPUS
+
 HOST_NAMES: Final = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
     | {"XDG_RUNTIME_DIR", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "SSL_CERT_FILE"}
@@ -43,7 +45,6 @@ CACHES_OF: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Where compiled kernels and downloads go, below one folder: in an image the defaults are often read-only."""
 VOCABULARY: Final = "TIKTOKEN_ENCODINGS_BASE"
-GPUS: Final = "CUDA_VISIBLE_DEVICES"
 
 
 def asks_a_scheduler(prefix: Iterable[str]) -> bool:

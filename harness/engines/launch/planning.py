@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from harness.config.engines import HttpEngine, TinyGptOss
+from harness.engines.gpus import visible_gpus
 from harness.engines.launch.commands import COMMANDS, Served
-from harness.engines.launch.environment import GPUS, VOCABULARY, server_environment
+from harness.engines.launch.environment import VOCABULARY, server_environment
 from harness.engines.launch.plan import ServerPlan
 from harness.engines.launch.prefix import Prefix, filled, with_container
-from harness.errors import ConfigError
 
 ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, never listened on
 _HARNESS: Final = Path(__file__).resolve().parents[3]
@@ -45,7 +45,7 @@ def plan_servers(engine: HttpEngine, around: Surroundings) -> list[ServerPlan]:
 
     ConfigError where CUDA_VISIBLE_DEVICES leaves fewer GPUs than all of them take, or the prefix cannot be filled in.
     """
-    gpus = _visible(engine.replicas * around.gpus_each, around.ours)
+    gpus = visible_gpus(engine.replicas * around.gpus_each, around.ours)
     each = around.gpus_each
     return [_plan(engine, i, gpus[i * each : (i + 1) * each], around) for i in range(engine.replicas)]
 
@@ -112,22 +112,6 @@ def _prefix(
 def _model_name(engine: HttpEngine, checkpoint: Path) -> str:
     """What a server that can be told a name is told."""
     return checkpoint.name if isinstance(engine.checkpoint, TinyGptOss) else engine.checkpoint.name
-
-
-def _visible(wanted: int, ours: Mapping[str, str]) -> list[str]:
-    """The GPUs to hand out: those that our own environment names, or the first of the machine."""
-    named = ours.get(GPUS)
-    if named is None:
-        return [str(i) for i in range(wanted)]
-    visible = [name.strip() for name in named.split(",") if name.strip()]
-    if len(visible) < wanted:
-        raise ConfigError(
-            f"the replicas take {wanted} GPUs, {GPUS} names {len(visible)}",
-            where=f"{GPUS}={named}",
-            expected="replicas x tensor x pipeline parallel GPUs",
-            mend=f"unset {GPUS}, or lower engine.replicas or what each takes",
-        )
-    return visible
 
 
 def _url(host: str, port: int) -> str:

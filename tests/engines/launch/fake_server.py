@@ -15,7 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-IDLE = "import time, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+IDLE = "import time; time.sleep(600)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {IDLE}"
 
 
 def main() -> None:
@@ -30,6 +31,7 @@ def main() -> None:
     parser.add_argument("--signal", type=int)
     parser.add_argument("--ignores-term", action="store_true")
     parser.add_argument("--forks", type=Path, help="starts a child and a daemon that ignore SIGTERM; pids go here")
+    parser.add_argument("--meek", action="store_true", help="those do not ignore it")
     parser.add_argument("--says", default="loading the weights")
     parser.add_argument("--version", default="1.2.1")
     parser.add_argument("--model", default="tiny")
@@ -42,15 +44,15 @@ def main() -> None:
     if options.ignores_term:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if options.forks is not None:
-        fork(options.forks)
+        fork(options.forks, IDLE if options.meek else STUBBORN)
     if options.dies_after is not None or options.dies_when is not None:
         threading.Thread(target=die, args=(options,), daemon=True).start()
     serve(options)
 
 
-def fork(told: Path) -> None:
-    child = subprocess.Popen([sys.executable, "-c", IDLE])
-    daemon = subprocess.Popen([sys.executable, "-c", IDLE], start_new_session=True)
+def fork(told: Path, code: str) -> None:
+    child = subprocess.Popen([sys.executable, "-c", code])
+    daemon = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     told.with_suffix(".new").write_text(f"{os.getpid()} {child.pid} {daemon.pid}")
     told.with_suffix(".new").rename(told)
 
