@@ -26,7 +26,7 @@ from pydantic.fields import FieldInfo
 from harness import env, gate
 from harness.gate.findings import rules
 from harness.ledger.samples import SCHEMA
-from harness.rules import Ruling, load
+from harness.rules import Ruling, engine_keys, load
 
 DOCS = Path(__file__).parent
 
@@ -134,6 +134,35 @@ def _ruling(ruling: Ruling) -> tuple[str, ...]:
     )
 
 
+def _key_lists() -> Table:
+    """The lists that options are held against."""
+    heads = ("`server` or `kind`", "version", "options", "read in", "commit", "as of")
+    return Table(heads, [_key_list(keys) for keys in engine_keys.lists()])
+
+
+def _key_list(keys: engine_keys.EngineKeys) -> tuple[str, ...]:
+    options = len(keys.flat) + len(keys.nested) + sum(map(len, keys.nested.values()))
+    commit = f"`{keys.commit[:8]}`" if keys.commit else "none told"
+    names = ", ".join(f"`{name}`" for name in keys.servers)
+    return (names, keys.version or "none", str(options), keys.source, commit, str(keys.as_of))
+
+
+def _key_meanings() -> Table:
+    """Which option means what, a column a list."""
+    lists = engine_keys.lists()
+    names = dict.fromkeys(name for keys in lists for name in keys.meanings)
+    rows: list[tuple[str | None, ...]] = [(f"`{name}`", *(_means(keys, name) for keys in lists)) for name in names]
+    return Table(("meaning", *(keys.name for keys in lists)), rows)
+
+
+def _means(keys: engine_keys.EngineKeys, name: engine_keys.MeaningName) -> str:
+    meaning = keys.meanings.get(name)
+    if meaning is None:
+        return "no option"
+    turned = "off by " if meaning.inverted else ""
+    return f"{turned}`{meaning.key}` ({json.dumps(meaning.default)})"
+
+
 def _samples() -> Table:
     rows: list[tuple[str | None, ...]] = []
     for field in SCHEMA:
@@ -197,6 +226,8 @@ _TABLES: dict[str, Callable[..., Table]] = {
     "environment": _environment,
     "findings": _findings,
     "rulings": _rulings,
+    "key_lists": _key_lists,
+    "key_meanings": _key_meanings,
     "samples": _samples,
     "fields": _fields,
 }

@@ -46,7 +46,14 @@ def run_audit(verb: str, test: str, argv: list[str]) -> int:
 
 def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[str]) -> int:
     project = Project(Path.cwd())
-    selection = Selection(options.systems, options.benchmarks, options.scenarios, chosen, options.test_run)
+    selection = Selection(
+        systems=options.systems,
+        benchmarks=options.benchmarks,
+        scenarios=options.scenarios,
+        legs=chosen,
+        test_run=options.test_run,
+        stand_in=options.stand_in,
+    )
     legs = plan(project, selection, rules.load(options.round))
     with judged(JudgeSettings(options.judge_sandbox, options.judge_workers)):
         records = run_legs(
@@ -72,6 +79,10 @@ def _parser(verb: str, description: str | None) -> argparse.ArgumentParser:
         "--resume", action="store_true", help="leave legs that are done as they are; judge what was only measured"
     )
     parser.add_argument("--test_run", action="store_true", help="short legs, for trying things; never submittable")
+    parser.add_argument(
+        "--stand_in", action="store_true",
+        help="CPU servers in place of the accelerators, to try a configuration without them; short, never submittable",
+    )  # fmt: skip
     parser.add_argument("--round", default=rules.LATEST, help="the MLPerf Inference round (default: %(default)s)")
     parser.add_argument("--data_dir", type=folder, metavar="DIR", help="where data sets lie (default: build/data)")
     parser.add_argument(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 from harness.config.extends import Layered
 from harness.config.models import BenchmarkFile, SubmissionFile, SystemFile
+from harness.config.plain_yaml import read_yaml
 from harness.config.yaml_files import read_model, read_model_and_places
 from harness.errors import ConfigError, UnknownName
+
+_STRICTEST_FIRST: Final = ("closed", "network", "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,26 @@ class Project:
             if entry.benchmark not in self.benchmark_names(entry.system):
                 raise UnknownName("benchmark", entry.benchmark, self.benchmark_names(entry.system), where=path)
         return file
+
+    def division(self, system: str, benchmark: str) -> str | None:
+        """The strictest division that a benchmark on a system is entered in; None where submission.yaml enters it in
+        none, or is not there.
+        """
+        path = self.root / "submission.yaml"
+        if not path.is_file():
+            return None
+        entered = {
+            entry.division
+            for entry in self.submission(path).entries
+            if (entry.system, entry.benchmark) == (system, benchmark)
+        }
+        return next((division for division in _STRICTEST_FIRST if division in entered), None)
+
+    def measurements(self, benchmark: str) -> Mapping[str, Any]:
+        """``measurements/<benchmark>/measurements.yaml`` as plain data; empty where there is none."""
+        path = self.root / "measurements" / benchmark / "measurements.yaml"
+        data = read_yaml(path)[0] if path.is_file() else None
+        return data if isinstance(data, dict) else {}
 
     def _folder(self, system: str) -> Path:
         known = self.system_names()

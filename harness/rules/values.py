@@ -101,7 +101,7 @@ class SamplingRule(Strict):
 
 
 class Speculation(Strict):
-    """How a scenario may decode speculatively: with which drafter, and how many tokens and branches it drafts a step."""
+    """How a scenario may decode speculatively: with which drafter, how many tokens and branches a step."""
 
     drafter: str
     draft_tokens: int | None = None

@@ -78,6 +78,8 @@ def deviations(leg: PlannedLeg) -> list[str]:
 def not_submittable(leg: PlannedLeg, engine: EngineInfo, dataset: DatasetEcho) -> list[str]:
     """Why a run of this leg may never be filed, as far as it is known before it starts."""
     reasons = list(engine.not_submittable)
+    if leg.stands_in_for is not None:
+        reasons.append(f"stand-in engine for {leg.stands_in_for}")
     if dataset.stand_in:
         reasons.append("stand-in data set")
     if leg.test_run:

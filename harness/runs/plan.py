@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.benchmarks.base import Which
 from harness.clients.loadgen import audit_conf
 from harness.clients.loadgen.audit_conf import AuditFile
-from harness.config import BenchmarkFile, Project
+from harness.config import BenchmarkFile, Project, stand_in
+from harness.config.engine_checks import check_engine
+from harness.config.engine_subject import Subject, declared_weights
+from harness.config.extends import Layered
 from harness.config.models import Engine
+from harness.config.stand_in import stands_in_for
 from harness.errors import ConfigError, UnknownName
 from harness.gate.run_facts import ACCURACY, AUDITS, MODES, PERFORMANCE
 from harness.rules import RulePack, ScenarioRules, TokenRules
@@ -38,13 +42,17 @@ class Selection:
     scenarios: Sequence[str] = ()
     legs: Sequence[str] = ()
     test_run: bool = False
+    stand_in: bool = False
+    """CPU servers in place of accelerators; such legs are short ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedLeg:
     """One leg before it starts: what it is, and the rules and configuration it runs under.
 
-    ``audit`` is an audit's settings; None for the other legs.
+    ``audit`` is an audit's settings; None for the other legs. ``stands_in_for`` is the engine that the configuration
+    has a stand-in of; None where it is the engine itself. ``engine_notes`` are what was calculated of the engine's
+    GPUs, lengths and memory, in lines for people.
     """
 
     system: str
@@ -55,6 +63,8 @@ class PlannedLeg:
     pack: RulePack
     test_run: bool
     audit: AuditFile | None = None
+    stands_in_for: str | None = None
+    engine_notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.audit is not None) != (self.leg in AUDITS):
@@ -109,17 +119,61 @@ def plan(project: Project, selection: Selection, pack: RulePack) -> list[Planned
     for system in _systems(project, selection.systems):
         project.system(system)
         for benchmark in _known("benchmark", selection.benchmarks, project.benchmark_names(system)):
-            config = project.benchmark(system, benchmark)
-            named = _known("scenario", selection.scenarios, config.scenarios)
-            legs = _legs(selection.legs, pack, benchmark)
-            audits = {leg: _audit(project, pack, benchmark, leg) for leg in legs if leg in AUDITS}
-            for scenario in _in_order(named, config):
-                _check(pack, system, benchmark, scenario, config)
-                planned += [
-                    PlannedLeg(system, benchmark, scenario, leg, config, pack, selection.test_run, audits.get(leg))
-                    for leg in legs
-                ]
+            planned += _planned(project, selection, pack, system, benchmark)
     return planned
+
+
+def _planned(
+    project: Project, selection: Selection, pack: RulePack, system: str, benchmark: str
+) -> Iterator[PlannedLeg]:
+    written, places = project.benchmark_and_places(system, benchmark)
+    named = _known("scenario", selection.scenarios, written.scenarios)
+    legs = _legs(selection.legs, pack, benchmark)
+    audits = {leg: _audit(project, pack, benchmark, leg) for leg in legs if leg in AUDITS}
+    config = stand_in(written) if selection.stand_in else written
+    for scenario in _in_order(named, config):
+        _check(pack, system, benchmark, scenario, written)
+        notes = engine_notes(project, pack, system, benchmark, scenario, written, places)
+        for leg in legs:
+            yield PlannedLeg(
+                system=system,
+                benchmark=benchmark,
+                scenario=scenario,
+                leg=leg,
+                config=config,
+                pack=pack,
+                test_run=selection.test_run or selection.stand_in,
+                audit=audits.get(leg),
+                stands_in_for=stands_in_for(written.engine_of(scenario)) if selection.stand_in else None,
+                engine_notes=tuple(notes),
+            )
+
+
+def engine_notes(
+    project: Project,
+    pack: RulePack,
+    system: str,
+    benchmark: str,
+    scenario: str,
+    config: BenchmarkFile,
+    places: Layered | None = None,
+) -> list[str]:
+    """Checks the engine of a scenario before anything is started; ConfigError for the first thing that is wrong.
+
+    Returns what was calculated (GPUs, lengths, memory), and what could not be checked and why.
+    """
+    engine = config.engine_of(scenario)
+    subject = Subject(
+        system=system,
+        scenario=scenario,
+        machine=project.system(system),
+        rules=pack.benchmark(benchmark),
+        caps=config.output_caps,
+        division=project.division(system, benchmark),
+        declared_weights=declared_weights(project.measurements(benchmark), engine.kind),
+        places=places,
+    )
+    return check_engine(engine, subject)
 
 
 def _legs(named: Sequence[str], pack: RulePack, benchmark: str) -> list[str]:

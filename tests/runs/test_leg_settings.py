@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -149,3 +150,10 @@ def test_an_audit_answers_under_the_cap_of_performance() -> None:
         short_answers = leg(name=test, output_caps={"performance": 32, "accuracy": 64})
         assert output_cap(short_answers) == 32
         assert deviations(short_answers) == [f"output cap of the {test} leg 32 tokens (the round's: 10240)"]
+
+
+def test_a_stand_in_of_an_engine_is_never_submittable() -> None:
+    planned = dataclasses.replace(leg(short=True), stands_in_for="trtllm-serve")
+    reasons = not_submittable(planned, engine_info(), DATA)
+    assert "stand-in engine for trtllm-serve" in reasons
+    assert not [reason for reason in not_submittable(leg(), engine_info(), DATA) if "stand-in engine" in reason]

@@ -193,3 +193,98 @@ def test_scenarios_that_share_an_engine_run_one_after_the_other(audited: Project
     engines = [leg.engine for leg in legs]
     assert sum(one != other for one, other in itertools.pairwise(engines)) == 1
     assert engines[-1].slots == 4
+
+
+# -- engines -----------------------------------------------------------------------------------------------------------
+
+
+def served(project: Project, **options: object) -> None:
+    """CRATEx2: two servers of one GPU each."""
+    engine = {
+        "kind": "http",
+        "server": "trtllm-serve",
+        "version": "1.2",
+        "checkpoint": {"name": "openai/gpt-oss-120b", "path": "/models/g", "weight_data_type": "mxfp4"},
+        "replicas": 2,
+        "options": {"max_seq_len": 35840, **options},
+    }
+    add_system(project, "CRATEx2", engine=engine)
+
+
+def enter(project: Project, *divisions: str) -> None:
+    entries = [
+        {
+            "division": division,
+            "category": "datacenter",
+            "availability": "available",
+            "system": "CRATEx2",
+            "benchmark": "gpt-oss-120b",
+            "scenarios": ["Offline"],
+        }
+        for division in divisions
+    ]
+    text = {"round": "v6.1", "submitter": None, "entries": entries}
+    (project.root / "submission.yaml").write_text(yaml.safe_dump(text))
+
+
+def test_an_engine_is_checked_before_anything_starts(project: Project) -> None:
+    served(project, max_batch_siz=4)
+    with pytest.raises(UnknownName) as caught:
+        plan(project, Selection(systems=["CRATEx2"]), PACK)
+    assert caught.value.mend == "did you mean 'max_batch_size'?"
+    assert (caught.value.where or "").startswith(str(project.systems / "CRATEx2" / "gpt-oss-120b.yaml:"))
+
+
+def test_what_was_calculated_goes_with_the_leg(project: Project) -> None:
+    served(project)
+    legs = plan(project, Selection(systems=["CRATEx2"]), PACK)
+    assert legs[0].engine_notes[0] == "GPUs: 2 replicas x tensor 1 x pipeline 1 x context 1 = 2 GPUs"
+    assert "memory: not checked, system.yaml does not say accelerator_memory_capacity" in legs[0].engine_notes
+    assert legs[0].stands_in_for is None
+
+
+@pytest.mark.parametrize("divisions", [("closed",), ("open", "closed"), ("network", "open")])
+def test_closed_holds_where_any_entry_is_closed(project: Project, divisions: tuple[str, ...]) -> None:
+    served(project)
+    enter(project, *divisions)
+    with pytest.raises(ConfigError, match="prefix reuse is on where"):
+        plan(project, Selection(systems=["CRATEx2"]), PACK)
+
+
+def test_open_is_told_alone(project: Project) -> None:
+    served(project)
+    enter(project, "open")
+    legs = plan(project, Selection(systems=["CRATEx2"]), PACK)
+    assert [note for note in legs[0].engine_notes if note.startswith("prefix reuse is on")]
+
+
+def test_what_measurements_declare_is_held_against_the_checkpoint(project: Project) -> None:
+    served(project)
+    folder = project.root / "measurements" / "gpt-oss-120b"
+    folder.mkdir(parents=True)
+    (folder / "measurements.yaml").write_text("engines: {http: {weight_data_types: fp8}}\n")
+    with pytest.raises(ConfigError, match="weight_data_type is mxfp4, measurements"):
+        plan(project, Selection(systems=["CRATEx2"]), PACK)
+
+
+def test_a_stand_in_is_planned_short_and_says_for_what(project: Project) -> None:
+    served(project)
+    legs = plan(project, Selection(systems=["CRATEx2"], stand_in=True), PACK)
+    assert {leg.stands_in_for for leg in legs} == {"trtllm-serve"}
+    assert all(leg.test_run for leg in legs)
+    engine = legs[0].engine
+    assert engine.kind == "http"
+    assert (engine.server, engine.replicas) == ("torch", 2)
+    assert legs[0].engine_notes[0].startswith("GPUs: 2"), "what is written is what is checked"
+
+
+def test_a_stand_in_does_not_excuse_what_is_written(project: Project) -> None:
+    served(project, tensor_parallel_size=4)
+    with pytest.raises(ConfigError, match="the engine takes 8 GPUs"):
+        plan(project, Selection(systems=["CRATEx2"], stand_in=True), PACK)
+
+
+def test_a_stand_in_of_nothing_is_a_short_run(project: Project) -> None:
+    legs = plan(project, Selection(stand_in=True), PACK)
+    assert {leg.stands_in_for for leg in legs} == {None}
+    assert all(leg.test_run for leg in legs)

@@ -61,6 +61,8 @@ class KeyProblem:
     what: str
     near: tuple[str, ...]
     mend: str | None
+    unknown: bool = False
+    """Whether the server has no such option, and none that goes by another name."""
 
     @property
     def key(self) -> str:
@@ -174,7 +176,7 @@ class EngineKeys(Strict):
         known = self.siblings(key)
         near = difflib.get_close_matches(key.rpartition(".")[2], known, n=_NEAREST, cutoff=0.5)
         mend = f"did you mean {near[0]!r}?" if near else None
-        return KeyProblem(path, what, tuple(near or (known if len(known) <= _FEW else ())), mend)
+        return KeyProblem(path, what, tuple(near or (known if len(known) <= _FEW else ())), mend, unknown=True)
 
     def _value(self, path: tuple[str, ...], key: str, value: object) -> Iterator[KeyProblem]:
         if key in self.nested and value is not None:
@@ -206,9 +208,9 @@ class EngineKeys(Strict):
 
 def versions(server: str) -> list[str | None]:
     """The versions of a server that there are lists for. UnknownName for a server without one."""
-    found = [keys.version for keys in _lists() if server in keys.servers]
+    found = [keys.version for keys in lists() if server in keys.servers]
     if not found:
-        raise UnknownName("server", server, {name for keys in _lists() for name in keys.servers})
+        raise UnknownName("server", server, {name for keys in lists() for name in keys.servers})
     return found
 
 
@@ -216,7 +218,7 @@ def versions(server: str) -> list[str | None]:
 def load(server: str, version: str | None) -> EngineKeys:
     """The list of a server's version, ``1.2.1`` being a ``1.2``. UnknownName where there is none."""
     known = versions(server)
-    for keys in _lists():
+    for keys in lists():
         if server in keys.servers and _is_of(version, keys.version):
             return keys
     raise UnknownName(f"version of {server}", str(version), [str(name) for name in known])
@@ -229,7 +231,8 @@ def _is_of(version: str | None, listed: str | None) -> bool:
 
 
 @functools.cache
-def _lists() -> tuple[EngineKeys, ...]:
+def lists() -> tuple[EngineKeys, ...]:
+    """All lists there are, by file name."""
     folder = importlib.resources.files("harness.rules.engine_keys")
     texts = [
         file.read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ class PublishedCheckpoint(Strict):
 
 
 class LatentCache(Strict):
-    """Multi-head latent attention: for all heads one vector of ``rank`` elements and one of ``rope`` a token and layer."""
+    """Multi-head latent attention: one vector of ``rank`` and one of ``rope`` elements a token and layer."""
 
     rank: _Count
     rope: _Count

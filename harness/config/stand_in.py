@@ -1,0 +1,83 @@
+"""A configuration with CPU servers in place of its accelerators: the same mechanism, short, and never submittable."""
+
+from __future__ import annotations
+
+from harness.config.engines import Engine, HttpEngine, TinyGptOss, TorchEngine, TrtllmEngine
+from harness.config.models import (
+    BenchmarkFile,
+    MeasuredRate,
+    OfflineShare,
+    OutputCaps,
+    Scenario,
+    TargetQps,
+    TestRun,
+    WarmupSettings,
+)
+
+_SLOTS = 8
+_TOKENS = 512
+_CONNECTIONS = 64
+_READY_S = 600.0
+_CAPS = OutputCaps(performance=32, accuracy=32)
+_WARMUP = WarmupSettings(requests=32)
+# 460 queries, five passes of 92, are the fewest with which early stopping believes a 99th percentile.
+_TEST_RUN = TestRun(performance_samples=92, accuracy_samples=32, min_duration_ms=2000, server_queries=460)
+_OFFLINE = MeasuredRate(warmup_share=1.25)
+_OF_OFFLINE = OfflineShare(offline_share=0.3)
+_OF_WARMUP = MeasuredRate(warmup_share=0.3)
+
+
+def stand_in(file: BenchmarkFile) -> BenchmarkFile:
+    """The same file for a machine without accelerators.
+
+    Servers over HTTP become as many servers ``torch``, reached through as many client processes; TensorRT-LLM in
+    process becomes the embedded engine; both with random weights. An engine that runs on a CPU anyway stays. Answers
+    are short, rates come from the warm-up and the Offline run. Containers and their environment are left out.
+    """
+    offline = "Offline" in file.scenarios
+    stays = {name: stands_in_for(file.engine_of(name)) is None for name in file.scenarios}
+    return file.model_copy(
+        update={
+            "engine": _engine(file.engine),
+            "output_caps": _CAPS,
+            "scenarios": {
+                name: _scenario(name, own, offline=offline, stays=stays[name]) for name, own in file.scenarios.items()
+            },
+            "warmup": _WARMUP,
+            "test_run": _TEST_RUN,
+        }
+    )
+
+
+def stands_in_for(engine: Engine) -> str | None:
+    """What a stand-in of this engine stands for; None for an engine that stays, since it runs on a CPU anyway."""
+    if isinstance(engine, HttpEngine):
+        return None if engine.server == "torch" else engine.server
+    return engine.kind if isinstance(engine, TrtllmEngine) else None
+
+
+def _engine(engine: Engine) -> Engine:
+    checkpoint = TinyGptOss(make="tiny-gpt-oss")
+    if isinstance(engine, TrtllmEngine):
+        return TorchEngine(kind="torch", checkpoint=checkpoint, slots=_SLOTS, max_total_tokens=_TOKENS)
+    if not isinstance(engine, HttpEngine) or engine.server == "torch":
+        return engine
+    return HttpEngine(
+        kind="http",
+        server="torch",
+        checkpoint=checkpoint,
+        replicas=engine.replicas,
+        options={"slots": _SLOTS, "threads": 1, "max_total_tokens": _TOKENS},
+        launch=engine.launch.model_copy(update={"prefix": [], "env": {}, "ready_s": _READY_S}),
+        clients=engine.clients.model_copy(update={"connections": min(engine.clients.connections, _CONNECTIONS)}),
+    )
+
+
+def _scenario(name: str, own: Scenario, *, offline: bool, stays: bool) -> Scenario:
+    rate: TargetQps = _OFFLINE if name == "Offline" else _OF_OFFLINE if offline else _OF_WARMUP
+    return Scenario(
+        target_qps=rate,
+        engine=None if own.engine is None else _engine(own.engine),
+        engine_options=own.engine_options if stays else {},
+        audit_shares=own.audit_shares,
+    )
