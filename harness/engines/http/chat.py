@@ -44,16 +44,10 @@ class ChatReader:
         self._finish: str | None = None
         self._done = False
 
-    def feed(self, data: bytes) -> list[int]:
-        """Takes a piece of a stream; the ids are those of no token but the first."""
-        before = self.first
+    def feed(self, data: bytes) -> None:
+        """Takes a piece of a stream, of any size."""
         for event in self._events.events(data):
             self._event(event)
-        return [NO_ID] if before is None and self.first is not None else []
-
-    def feed_later(self, data: bytes) -> None:
-        """The same for a piece of a stream whose first token was seen."""
-        self.feed(data)
 
     def finish(self) -> Reply:
         """The reply, once the stream is at its end."""

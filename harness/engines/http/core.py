@@ -18,6 +18,7 @@ from harness.engines.bodies import BodyStore
 from harness.engines.http.connection import READ_BYTES, Connection, Exchange
 from harness.engines.http.course import Course
 from harness.engines.http.endpoint import Waiting
+from harness.engines.http.ids import IdsReader
 from harness.engines.http.outbox import Outbox
 from harness.engines.http.pool import Pool
 from harness.engines.http.problems import (
@@ -190,21 +191,18 @@ class HttpCore:
     def _read(self, connection: Connection, exchange: Exchange, response: Response, now: int) -> None:
         """Reads what came of a stream."""
         reader, course, body = exchange.reader, exchange.course, response.take()
-        if connection.later:
-            reader.feed_later(body)
-            return
-        fresh = reader.feed(body)
-        if reader.first is None:
-            return
-        if not exchange.first_ns:
-            exchange.first_ns = now
-            if course.tells_first and not response.complete:
-                self._outbox.first(exchange.number, reader.first, now)
-        if course.tells_all:
-            tokens = course.told(fresh)
+        if course.tells_all and isinstance(reader, IdsReader):
+            tokens = course.told(reader.feed_and_tell(body))
             self._outbox.tokens(exchange.number, exchange.told, tokens, now)
             exchange.told += len(tokens)
+        else:
+            reader.feed(body)
+        if exchange.first_ns or reader.first is None:
+            return
+        exchange.first_ns = now
         connection.later = response.chunked and not course.tells_all
+        if course.tells_first and not response.complete:
+            self._outbox.first(exchange.number, reader.first, now)
 
     def _complete(self, connection: Connection, exchange: Exchange, response: Response, now: int) -> None:
         """The response is whole: its connection takes the next request, then it is read."""

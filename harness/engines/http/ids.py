@@ -7,20 +7,21 @@ whatever looks different is parsed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import orjson
 
-from harness.engines.base import Finish, Int32Array
+from harness.engines.base import Finish, Int32Array, Int64Array
 from harness.engines.http.dialects import Dialect, Said
 from harness.engines.http.problems import BAD_ANSWER, MISSING_IDS, SSE_ERROR, TRUNCATED, WRONG_MODEL, BadAnswer, quoted
 from harness.engines.http.sse import DONE, EventStream, data_of
 
 FINISHES: Final = {"stop": Finish.STOP, "length": Finish.LENGTH}
 HIGHEST_ID: Final = 2**31 - 1
+NEXT_EVENT: Final = b"\n\ndata: {"
+"""What is between two events that look as most do."""
 TAIL_EVENTS: Final = 4
 """So many events at the end of a block are always parsed: the last tokens, the finish, the usage, the end."""
 
@@ -45,7 +46,7 @@ class Expected:
 class IdsReader:
     """Reads one answer. Raises BadAnswer from any of its methods for one that is none."""
 
-    __slots__ = ("_accumulates", "_done", "_events", "_expected", "_finish", "_ids", "_n", "_usage", "first")
+    __slots__ = ("_accumulates", "_done", "_events", "_expected", "_finish", "_fresh", "_ids", "_n", "_usage", "first")
 
     def __init__(self, expected: Expected) -> None:
         self.first: int | None = None
@@ -53,54 +54,70 @@ class IdsReader:
         self._expected = expected
         self._events = EventStream()
         self._ids: list[Int32Array] = []
+        self._fresh: list[int] = []
+        """Ids behind those of ``_ids``, as they were parsed."""
         self._n = 0
         self._usage: int | None = None
         self._finish: str | None = None
         self._done = False
         self._accumulates: bool | None = False if not expected.dialect.may_accumulate else None
 
-    def feed(self, data: bytes) -> list[int]:
-        """Takes a piece of a stream, parses each event that is whole now, and gives the ids that are new."""
-        fresh: list[int] = []
-        for event in self._events.events(data):
-            fresh += self._event(event)
-        return fresh
-
-    def feed_later(self, data: bytes) -> None:
-        """Takes a piece, mostly a large one, of a stream whose first token was seen."""
+    def feed(self, data: bytes) -> None:
+        """Takes a piece of a stream, of any size."""
         block = self._events.block(data)
-        if not block:
-            return
+        place, end = 0, len(block)
+        while self.first is None and place < end:  # one by one, up to the first token
+            next_place = block.find(b"\n\n", place)
+            next_place = end if next_place < 0 else next_place
+            for event in data_of(block[place:next_place]):
+                self._event(event)
+            place = next_place + 2
+        if place < end:
+            self._feed_block(block[place:] if place else block)
+
+    def feed_and_tell(self, data: bytes) -> list[int]:
+        """The same, and the ids that are new; each event is parsed."""
+        told = self._n
+        for event in self._events.events(data):
+            self._event(event)
+        return self._fresh[len(self._fresh) - (self._n - told) :] if self._n > told else []
+
+    def _feed_block(self, block: bytes) -> None:
+        """Takes whole events, the first token being known."""
         if self._accumulates is False:
-            events = block.split(b"\n\ndata: ")
-            if len(events) > TAIL_EVENTS + 1 and self._cut(events[:-TAIL_EVENTS]):
-                block = b"data: " + b"\n\ndata: ".join(events[-TAIL_EVENTS:])
+            events = block.split(NEXT_EVENT)
+            if len(events) > TAIL_EVENTS and self._cut(events[:-TAIL_EVENTS]):
+                block = NEXT_EVENT.join([b"", *events[-TAIL_EVENTS:]])
         events = data_of(block)
         for event in events[-TAIL_EVENTS:] if self._accumulates else events:
             self._event(event)
+        self._pack()
 
     def _cut(self, events: list[bytes]) -> bool:
         """Takes the ids of events that all look alike; False, and nothing taken, where one does not."""
         key = self._expected.dialect.ids_key
         size = len(key)
-        events[0] = events[0].removeprefix(b"data: ") if events[0].startswith(b"data: {") else b"\n"
+        if not events[0].startswith(NEXT_EVENT[2:]):
+            return False
         try:
             found = [event[(at := event.index(key) + size) : event.index(b"]", at)] for event in events]
-            if b"\n" in b"".join(events) or set(map(_first_byte, events)) != {b"{"}:
+            if b"\n" in b"".join(events):
                 return False
             ids = np.fromstring(b",".join([each for each in found if each]), np.int64, sep=",")
         except ValueError:
             return False
-        self._take(ids)
+        self._pack()
+        self._n += len(ids)
+        self._ids.append(_as_int32(ids))
         return True
 
-    def _event(self, event: bytes) -> Sequence[int]:
+    def _event(self, event: bytes) -> None:
         if event == DONE:
             self._done = True
-            return ()
-        return self._said(self._expected.dialect.read(_object(event)))
+        else:
+            self._said(self._expected.dialect.read(_object(event)))
 
-    def _said(self, said: Said) -> Sequence[int]:
+    def _said(self, said: Said) -> None:
         if said.error is not None:
             raise BadAnswer(SSE_ERROR, f"said in its stream: {quoted(said.error)}")
         check_model(said.model, self._expected.model)
@@ -108,16 +125,14 @@ class IdsReader:
             self._finish = said.finish
         if said.tokens is not None:
             self._usage = said.tokens
-        if not said.ids:
-            return ()
-        fresh = said.ids
-        if self._accumulates is not False and self._n:
-            fresh = self._without_what_is_known(said.ids)
-        if fresh:
-            self._take(_array(fresh))
+        ids = said.ids
+        if ids and self._n and self._accumulates is not False:
+            ids = self._without_what_is_known(ids)
+        if ids:
             if self.first is None:
-                self.first = fresh[0]
-        return fresh
+                self.first = int(_packed(ids[:1])[0])
+            self._n += len(ids)
+            self._fresh += ids
 
     def _without_what_is_known(self, ids: list[int]) -> list[int]:
         """The new ids of an event, from a server of which each event tells the new ones or all: it counts them."""
@@ -129,12 +144,10 @@ class IdsReader:
                 return ids
         return ids[self._n :]
 
-    def _take(self, ids: np.ndarray[Any, np.dtype[np.int64]]) -> None:
-        if len(ids):
-            if int(ids.min()) < 0 or int(ids.max()) > HIGHEST_ID:
-                raise BadAnswer(BAD_ANSWER, "answered with token ids that are no int32 of at least 0")
-            self._ids.append(ids.astype(np.int32))
-            self._n += len(ids)
+    def _pack(self) -> None:
+        if self._fresh:
+            self._ids.append(_packed(self._fresh))
+            self._fresh.clear()
 
     def finish(self) -> IdsAnswer:
         """The answer, once the stream is at its end."""
@@ -150,6 +163,7 @@ class IdsReader:
     def _answer(self) -> IdsAnswer:
         if self._finish not in FINISHES:
             raise BadAnswer(BAD_ANSWER, f"says that the answer ended by {self._finish!r}, neither stop nor length")
+        self._pack()
         finish, n, usage = FINISHES[self._finish], self._n, self._usage
         if usage is None:
             raise BadAnswer(MISSING_IDS, f"gave {n} token ids and did not say how many it made")
@@ -191,15 +205,17 @@ def _object(text: bytes) -> dict[str, Any]:
     return content
 
 
-def _array(ids: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _packed(ids: list[int]) -> Int32Array:
     try:
         array = np.array(ids)
     except (ValueError, OverflowError):
         array = np.empty(0)
     if array.dtype != np.int64 or array.ndim != 1:
         raise BadAnswer(BAD_ANSWER, f"answered with token ids that are no integers: {str(ids)[:80]}")
-    return array
+    return _as_int32(array)
 
 
-def _first_byte(event: bytes) -> bytes:
-    return event[:1]
+def _as_int32(ids: Int64Array) -> Int32Array:
+    if len(ids) and (int(ids.min()) < 0 or int(ids.max()) > HIGHEST_ID):
+        raise BadAnswer(BAD_ANSWER, "answered with token ids that are no int32 of at least 0")
+    return ids.astype(np.int32)
