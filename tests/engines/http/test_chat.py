@@ -1,0 +1,231 @@
+"""Chats: bodies spliced into requests, replies put together from deltas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.engines.base import Finish, TokenEvents
+from harness.engines.bodies import NO_SESSION, BodyStore
+from harness.engines.http.chat import ChatReader
+from harness.engines.http.problems import BadAnswer
+from harness.errors import DatasetError
+from tests.engines.http.play import (
+    DONE,
+    END,
+    HEAD,
+    MODEL,
+    Peer,
+    chunk,
+    core_of,
+    drive,
+    frame,
+    requests,
+    response,
+    server,
+    workload,
+)
+
+CHATS = [
+    {"messages": [{"role": "user", "content": "wie geht's?"}]},
+    {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,ü"}}]}]},
+    {
+        "messages": [{"role": "user", "content": "weather?"}],
+        "tools": [{"type": "function", "function": {"name": "look"}}],
+        "tool_choice": "auto",
+    },
+]
+
+
+def delta(finish: str | None = None, **said: Any) -> dict[str, Any]:
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": MODEL,
+        "choices": [{"index": 0, "delta": said, "finish_reason": finish}],
+    }
+
+
+def counts(tokens: int) -> dict[str, Any]:
+    return delta() | {"choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": tokens}}
+
+
+def call(index: int, arguments: str | None = None, **more: Any) -> dict[str, Any]:
+    function = {"arguments": arguments} | ({"name": more.pop("name")} if "name" in more else {})
+    return {"index": index, "type": "function", "function": function} | more
+
+
+def read(*contents: Any, whole: bool = False) -> tuple[dict[str, Any], Finish, int]:
+    reader = ChatReader(MODEL)
+    if whole:
+        reply = reader.whole(json.dumps(contents[0]).encode())
+    else:
+        for content in contents:
+            reader.feed(frame(content))
+        reader.feed(DONE)
+        reply = reader.finish()
+    return json.loads(reply.data), reply.finish, reply.tokens
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BodyStore:
+    return BodyStore.write(tmp_path / "chats", CHATS, [5, NO_SESSION, 5])
+
+
+def test_a_request_is_the_stored_body_and_what_the_run_sets(store: BodyStore) -> None:
+    asked: list[tuple[bytes, dict[str, Any]]] = []
+
+    def play(peer: Peer) -> None:
+        while True:
+            asked.append(peer.request())
+            frames = [delta(role="assistant", content=""), delta(content="gut"), delta("stop"), counts(2)]
+            peer.send(HEAD, *(chunk(frame(each)) for each in frames), chunk(DONE), END)
+
+    with server(play) as running, core_of(running.url, connections=1) as core:
+        core.submit(requests(3, workload(bodies=store.path, cap=64, stop=())))
+        told = drive(core, 3)
+        assert told.replies == {n: {"content": "gut"} for n in (100, 101, 102)}
+        assert told.usage == {100: 2, 101: 2, 102: 2} and set(told.finish.values()) == {Finish.STOP}
+    assert all(head.startswith(b"POST /v1/chat/completions ") for head, _ in asked)
+    sessions = [[line for line in head.split(b"\r\n") if line.startswith(b"X-Session-ID")] for head, _ in asked]
+    assert sessions == [[b"X-Session-ID: 5"], [], [b"X-Session-ID: 5"]]
+    for (_, body), chat in zip(asked, CHATS, strict=True):
+        assert body.pop("seed") >= 0
+        assert body == chat | {
+            "model": MODEL,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "top_k": 0,
+            "stop_token_ids": [],
+            "max_completion_tokens": 64,
+        }
+
+
+def test_the_first_token_of_a_chat_has_no_id(store: BodyStore) -> None:
+    def play(peer: Peer) -> None:
+        peer.request()
+        peer.send(HEAD, chunk(frame(delta(role="assistant", content=""))), pause_s=0.05)
+        peer.send(chunk(frame(delta(content=""))), chunk(b": ping\n\n"), pause_s=0.05)
+        peer.send(chunk(frame(delta(reasoning_content="hm"))), pause_s=0.3)
+        peer.send(chunk(frame(delta("length", content="so"))), chunk(frame(counts(3))), chunk(DONE), END)
+
+    with server(play) as running, core_of(running.url) as core:
+        core.submit(requests(1, workload(TokenEvents.ALL, bodies=store.path)))
+        told = drive(core, lambda told: bool(told.tokens))
+        assert told.tokens == {100: [-1]} and not told.replies
+        drive(core, 1, told)
+        assert told.replies == {100: {"content": "so", "reasoning": "hm"}} and told.tokens == {100: [-1]}
+        assert told.finish == {100: Finish.LENGTH}
+        assert told.done_ns[100] - told.first_ns[100] > 200_000_000
+
+
+def test_not_streamed(store: BodyStore) -> None:
+    message = {"role": "assistant", "content": None, "reasoning": "hm", "tool_calls": []}
+    content = delta() | {"usage": {"completion_tokens": 9}}
+    content["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+
+    def play(peer: Peer) -> None:
+        _, body = peer.request()
+        assert body["stream"] is False and "stream_options" not in body
+        peer.send(response(json.dumps(content).encode()))
+
+    with server(play) as running, core_of(running.url) as core:
+        core.submit(requests(1, workload(TokenEvents.NONE, bodies=store.path)))
+        told = drive(core, 1)
+        assert told.replies == {100: {"content": "", "reasoning": "hm"}} and told.usage == {100: 9}
+
+
+def test_rows_that_are_not_in_the_store(store: BodyStore) -> None:
+    with server(lambda peer: None) as running, core_of(running.url) as core:
+        core.submit(requests(0, workload(bodies=store.path), rows=[3, -1]))
+        told = drive(core, 2)
+        assert {each.kind for each in told.failures.values()} == {"no_such_row"}
+        assert "row 3 of 3 chats" in told.failures[100].message
+
+
+def test_a_store_that_is_not_there(tmp_path: Path) -> None:
+    with core_of("http://127.0.0.1:9") as core, pytest.raises(DatasetError):
+        core.submit(requests(1, workload(bodies=tmp_path / "none")))
+
+
+def test_calls_are_put_together_by_index() -> None:
+    found, finish, tokens = read(
+        delta(role="assistant", content=None),
+        delta(content="I look. "),
+        delta(tool_calls=[call(0, "", id="a", name="look")]),
+        delta(tool_calls=[call(0, '{"at":'), call(1, None, id="b", name="wait")]),
+        delta(tool_calls=[call(1, "{}"), call(0, '"sky"}')]),
+        delta("tool_calls"),
+        counts(30),
+    )
+    assert finish is Finish.TOOL_CALLS and tokens == 30
+    assert found == {
+        "content": "I look. ",
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"at":"sky"}'}},
+            {"id": "b", "type": "function", "function": {"name": "wait", "arguments": "{}"}},
+        ],
+    }
+
+
+def test_calls_of_a_whole_message_have_no_index() -> None:
+    calls = [{"id": c, "type": "function", "function": {"name": c, "arguments": "{}"}} for c in "ab"]
+    content = delta() | {"usage": {"completion_tokens": 1}}
+    content["choices"] = [{"message": {"content": "", "tool_calls": calls}, "finish_reason": "stop"}]
+    found, finish, _ = read(content, whole=True)
+    assert found["tool_calls"] == calls and finish is Finish.TOOL_CALLS  # "stop" with calls ended by them
+
+
+def test_reasoning_that_is_told_under_both_names_is_taken_once() -> None:
+    found, _, _ = read(delta(reasoning="a", reasoning_content="a"), delta("stop", content="b"), counts(2))
+    assert found == {"content": "b", "reasoning": "a"}
+
+
+@settings(max_examples=50)
+@given(texts=st.lists(st.text(), max_size=8), size=st.integers(1, 40))
+def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
+    contents = [*(delta(content=text) for text in texts), delta("stop"), counts(len(texts))]
+    data = b"".join(frame(content) for content in contents) + DONE
+    reader = ChatReader(MODEL)
+    for place in range(0, len(data), size):
+        reader.feed(data[place : place + size])
+    assert json.loads(reader.finish().data) == {"content": "".join(texts)}
+    assert (reader.first is not None) == any(texts)
+
+
+@pytest.mark.parametrize(
+    ("contents", "kind", "words"),
+    [
+        ([{"error": {"message": "no"}}], "sse_error", "no"),
+        ([delta(content="a") | {"model": "other"}], "wrong_model", "other"),
+        ([delta(content="a", finish="stop")], "bad_answer", "how many"),
+        ([delta(content="a"), counts(1)], "bad_answer", "None"),
+        ([delta("content_filter"), counts(1)], "bad_answer", "content_filter"),
+        ([delta(content=5)], "bad_answer", "no chat completion"),
+        ([delta(tool_calls=[5])], "bad_answer", "no chat completion"),
+        ([delta(tool_calls=[{"index": "x"}])], "bad_answer", "no chat completion"),
+        ([[1]], "bad_answer", "no chat completion"),
+        ([{"choices": 5}], "bad_answer", "no chat completion"),
+        ([delta() | {"usage": 5}], "bad_answer", "no chat completion"),
+    ],
+)
+def test_replies_that_are_none(contents: list[Any], kind: str, words: str) -> None:
+    with pytest.raises(BadAnswer, match=words) as caught:
+        read(*contents)
+    assert caught.value.kind == kind
+
+
+def test_a_stream_that_breaks_off() -> None:
+    reader = ChatReader(MODEL)
+    reader.feed(frame(delta("stop", content="a")))
+    with pytest.raises(BadAnswer) as caught:
+        reader.finish()
+    assert caught.value.kind == "truncated"
