@@ -69,7 +69,10 @@ class ServerProcess:
     def await_end(self) -> None:
         """Waits until nothing of it is left, and sees to it that nothing is. May be called again."""
         if self._process.returncode is None:
-            _wait_for(lambda: self.ending() is not None, self._grace_s + supervisor.KILLED_GRACE_S)
+            _wait_for(
+                lambda: self.ending() is not None,
+                self._grace_s + supervisor.LEFT_BEHIND_GRACE_S + supervisor.KILLED_GRACE_S,
+            )
             self._kill_the_rest()
             self._process.wait()
         if self._process.stdin is not None:

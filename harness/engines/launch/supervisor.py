@@ -21,7 +21,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -32,7 +32,7 @@ PR_SET_CHILD_SUBREAPER: Final = 36
 LIFELINE: Final = 0
 NOT_STARTED: Final = 127
 LEFT_BEHIND_GRACE_S: Final = 5.0
-"""For what a command that ended by itself has left."""
+"""For what the command has left, when it has ended."""
 KILLED_GRACE_S: Final = 30.0
 """A process that does not end on SIGKILL waits in the kernel, for a driver mostly."""
 POLL_S: Final = 0.05
@@ -110,8 +110,7 @@ class Supervisor:
             return NOT_STARTED << 8
         while self._status is None and not self._asked_to_end():
             self._wait(None)
-        asked = self._status is None
-        self._end_all(self._grace_s if asked else min(self._grace_s, LEFT_BEHIND_GRACE_S))
+        self._end_all(self._child.pid)
         return self._status or 0
 
     def _listen(self) -> None:
@@ -145,29 +144,38 @@ class Supervisor:
                 if self._child is not None and ended[0] == self._child.pid:
                     self._status = ended[1]
 
-    def _end_all(self, grace_s: float) -> None:
-        own = os.getpid()
+    def _end_all(self, group: int) -> None:
+        """The command's group first, since it knows how to end its workers; then what it has left; then by force."""
         self._told = True
-        send(below(own), signal.SIGTERM)
-        if self._all_gone_within(grace_s):
-            return
+        if self._status is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGTERM)
+            self._within(self._grace_s, lambda: self._status is not None)
+        if self._status is not None:
+            send(below(os.getpid()), signal.SIGTERM)
+            if self._within(min(self._grace_s, LEFT_BEHIND_GRACE_S), _none_is_left):
+                return
         deadline = time.monotonic() + KILLED_GRACE_S
         while time.monotonic() < deadline:
-            send(below(own), signal.SIGKILL)  # again and again: one may have forked meanwhile
-            if self._all_gone_within(POLL_S):
+            send(below(os.getpid()), signal.SIGKILL)  # again and again: one may have forked meanwhile
+            if self._within(POLL_S, _none_is_left):
                 return
-        say(f"these processes do not end on SIGKILL: {below(own)}")
+        say(f"these processes do not end on SIGKILL: {below(os.getpid())}")
 
-    def _all_gone_within(self, timeout_s: float) -> bool:
+    def _within(self, timeout_s: float, condition: Callable[[], bool]) -> bool:
         deadline = time.monotonic() + timeout_s
         while True:
             self._reap()
-            if not below(os.getpid()):
+            if condition():
                 return True
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
             self._wait(min(left, POLL_S))
+
+
+def _none_is_left() -> bool:
+    return not below(os.getpid())
 
 
 def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
