@@ -61,7 +61,8 @@ def _counts(subject: Subject) -> Iterator[tuple[str, int]]:
     named = gpus_in_name(subject.system)
     if named is not None:
         yield f"the name {subject.system}", named
-    a_node, nodes = subject.machine.accelerators_per_node, subject.machine.number_of_nodes
+    machine = subject.machine
+    a_node, nodes = (machine.accelerators_per_node, machine.number_of_nodes) if machine is not None else (None, None)
     if a_node is not None and nodes is not None:
         yield f"system.yaml (accelerators_per_node {a_node} x number_of_nodes {nodes})", a_node * nodes
 

@@ -87,7 +87,8 @@ class _Known:
 
 def _known(checked: Checked) -> _Known | str:
     """What is known, or in words what is not."""
-    facts, weights, said = checked.facts, _weights(checked), checked.subject.machine.accelerator_memory_capacity
+    facts, weights, machine = checked.facts, _weights(checked), checked.subject.machine
+    said = machine.accelerator_memory_capacity if machine is not None else None
     dtype = str(checked.value("kv_dtype"))
     if facts is None:
         return "nothing is known of this checkpoint's shape"

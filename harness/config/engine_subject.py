@@ -21,7 +21,8 @@ DIVIDING: tuple[MeaningName, ...] = ("tensor", "pipeline", "context", "data")
 
 _COUNT_IN_NAME = re.compile(r"x(\d+)(?=_|$)")
 _ARCHITECTURES = ("x86_64", "x86-64")
-_STRICT_DIVISIONS = ("closed", "network")
+STRICT_DIVISIONS = ("closed", "network")
+"""Those in which the rules of closed hold for engines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,12 @@ class Subject:
 
     ``division`` is the strictest of the entries of this system and benchmark; None where it is not entered.
     ``declared_weights`` is what measurements.yaml says of weight_data_types; None where it says nothing fixed.
-    ``places`` are those of the benchmark's file.
+    ``places`` are those of the benchmark's file. ``machine`` is None where the rules alone are asked.
     """
 
     system: str
     scenario: str
-    machine: SystemFile
+    machine: SystemFile | None
     rules: BenchmarkRules
     caps: OutputCaps
     division: str | None = None
@@ -45,7 +46,7 @@ class Subject:
     @property
     def closed(self) -> bool:
         """Whether the rules of closed hold."""
-        return self.division in _STRICT_DIVISIONS
+        return self.division in STRICT_DIVISIONS
 
     def where(self, *key: str) -> object:
         """The file and line of a key of the engine, as the scenario has it."""

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from harness.config.models import Entry, SubmissionFile
 from harness.errors import ConfigError, HarnessError, MissingError, Refused
 from harness.gate import result_metric
+from harness.gate.engine_config import DIVISIONS as ENGINE_DIVISIONS
+from harness.gate.engine_config import check_engine_config
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
+from harness.ledger.record import RunRecord
 from harness.ledger.store import DETAIL, StoredRun
 from harness.logs import DetailLog, LogError
 from harness.rules import RulePack
@@ -133,6 +136,7 @@ def _row(attempts: Attempts, entry: Entry, scenario: str, pack: RulePack, demons
     audits, wanting = _audits(attempts, entry, scenario, performance, shown)
     records = [leg.record for leg in (performance, accuracy, *audits.values())]
     forbids = [reason for record in records for reason in [*record.not_submittable, *against(record)]]
+    forbids += [reason for record in records for reason in _forbidden_engine(record, entry, pack)]
     forbids += [f"{entry.division} needs the audit {name}: {wanting[name]}" for name in asked if name in wanting]
     return Row(
         entry=entry,
@@ -144,6 +148,15 @@ def _row(attempts: Attempts, entry: Entry, scenario: str, pack: RulePack, demons
         audits=audits,
         wanting=wanting,
     )
+
+
+def _forbidden_engine(record: RunRecord, entry: Entry, pack: RulePack) -> list[str]:
+    """What the rules of the entry's division forbid of the engine that a run was made with."""
+    if entry.division not in ENGINE_DIVISIONS:
+        return []
+    rules = pack.benchmark(entry.benchmark)
+    found = check_engine_config(record.config, record.id.scenario, rules, entry.division, str(record.id))
+    return [f"{finding.rule} {finding.found}" for finding in found]
 
 
 def _audits(

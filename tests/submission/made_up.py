@@ -139,7 +139,10 @@ def add_run(
         "test_run": False,
         "started_at": "2026-01-01T00:00:00Z",
         "command": ["python", "-m", "harness", "run_harness", "--systems=box"],
-        "config": {},
+        "config": {
+            "engine": {"kind": "torch", "checkpoint": "/models/tiny"},
+            "scenarios": {scenario: {"target_qps": 10}},
+        },
         "fingerprint": Fingerprint.of({"system": "box", "scenario": scenario, "versions.harness": "0.1.0"}),
         "machine": machine(),
         "engine": EngineEcho(

@@ -303,6 +303,22 @@ def test_closed_allows_no_deviation(pack_up, store, loadgen_runs):
     assert pack_up().rows  # open takes them
 
 
+def test_closed_allows_no_prefix_reuse(pack_up, store, loadgen_runs):
+    engine = {
+        "kind": "http",
+        "server": "trtllm-serve",
+        "version": "1.2",
+        "checkpoint": {"name": "openai/gpt-oss-120b", "path": "/models/g", "weight_data_type": "mxfp4"},
+    }
+    for scenario in ("Offline", "Server"):
+        for leg in ("performance", "accuracy"):
+            config = {"engine": engine, "scenarios": {scenario: {"target_qps": 5}}}
+            add_run(store, loadgen_runs, scenario, leg, config=config)
+    with pytest.raises(Refused, match="ENG-PREFIX-REUSE prefix reuse is on where kv_cache_config"):
+        pack_up(submission(division="closed", benchmark=BENCHMARK), pack=without_audits())
+    assert pack_up().rows  # open takes them
+
+
 def without_audits():
     """The round, had it no audits for this benchmark."""
     rules = PACK.benchmarks[BENCHMARK]
