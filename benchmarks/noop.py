@@ -31,7 +31,7 @@ PROMPT_TOKENS = 144
 ANSWER = np.array([1, 2], np.int32)
 BATCH = 1_024
 TRIES = 3
-ENGINES = ("inline", "in process", "engine process")
+ENGINES = ("inline", "in process", "engine process", "two processes")
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ GOALS = (
     Goal("Server", "in process", "CPU, times inline", cpu_ratio, 1.4),
     Goal("Server", "engine process", "added p50 latency, us", added_p50_us, 180),
     Goal("Server", "engine process", "CPU, times inline", cpu_ratio, 3.2),
+    Goal("Server", "two processes", "added p50 latency, us", added_p50_us, 180),
     Goal("Offline", "in process", "samples/s", samples_per_s, 500_000, at_most=False),
 )
 
@@ -239,7 +240,7 @@ class Measured:
     issue: Callable[[list[int], list[int]], None]
     flush: Callable[[], None]
     count: Callable[[], int]
-    engine: psutil.Process | None = None
+    engines: Sequence[psutil.Process] = ()
 
     @property
     def samples(self) -> int:
@@ -247,11 +248,11 @@ class Measured:
         return self.count()
 
     def cpu_s(self) -> float:
-        """CPU seconds of this process and the engine's."""
+        """CPU seconds of this process and the engine's processes."""
         own = resource.getrusage(resource.RUSAGE_SELF)
         total = own.ru_utime + own.ru_stime
-        if self.engine is not None:
-            theirs = self.engine.cpu_times()
+        for engine in self.engines:
+            theirs = engine.cpu_times()
             total += theirs.user + theirs.system
         return total
 
@@ -264,8 +265,9 @@ def system_under_test(scenario: str, engine: str, folder: Path) -> Iterator[Meas
         return
     from harness.clients.loadgen.sut import LoadGenSut
     from harness.engines.base import Engine, PromptTable, Sampling, TokenEvents, Workload
+    from harness.engines.group import Member, start_group
     from harness.engines.inprocess import InProcessEngine
-    from harness.engines.start import EngineSpec, build_core, start_engine
+    from harness.engines.start import EngineSpec, build_core
 
     prompts = PromptTable(
         np.arange(ROWS * PROMPT_TOKENS, dtype=np.int32),
@@ -279,15 +281,16 @@ def system_under_test(scenario: str, engine: str, folder: Path) -> Iterator[Meas
     with contextlib.ExitStack() as stack:
         if engine == "in process":
             held: Engine = InProcessEngine(build_core(spec))
-            process = None
+            processes = []
         else:
-            started = stack.enter_context(start_engine(spec, log=folder / "engine.log", timeout_s=60))
-            held, process = started.connect(), psutil.Process(started.pid)
+            members = [Member(spec)] * (2 if engine == "two processes" else 1)
+            group = stack.enter_context(start_group(members, log=folder / "engine.log", timeout_s=60))
+            held, processes = group.connect(), [psutil.Process(process.pid) for process in group.processes]
         stack.callback(held.close)
         sut = LoadGenSut(held, prompts, workload, min_answer_tokens=2, token_latencies=server, on_broken=give_up)
         sut.start()
         stack.callback(sut.close)
-        yield Measured(sut.issue, sut.flush, lambda: sut.completed, process)
+        yield Measured(sut.issue, sut.flush, lambda: sut.completed, processes)
 
 
 def inline(scenario: str) -> Measured:

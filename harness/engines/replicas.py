@@ -105,10 +105,9 @@ class ReplicasEngine:
         deadline = time.monotonic() + timeout_s
         while self._died is None:
             readable, woken = self._waiter.wait(max(0.0, deadline - time.monotonic()))
-            if len(readable) == 1:
-                events = self._receive(readable[0])
-            else:
-                events = [event for connection in readable for event in self._receive(connection)]
+            events: list[Event] = []
+            for connection in readable:
+                events += self._receive(connection)
             if events or woken or time.monotonic() >= deadline:
                 return events
         raise self._died
@@ -225,6 +224,9 @@ class ReplicasEngine:
     def _account(self, event: Event) -> None:
         ended = self._least.ended
         if isinstance(event, Answers):
+            if len(event.ends) == 1:
+                ended(event.numbers[0], event.ends[0])
+                return
             begin = 0
             for number, end in zip(event.numbers, event.ends, strict=True):
                 ended(number, end - begin)

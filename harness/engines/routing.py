@@ -19,17 +19,16 @@ NO_SESSION: Final = -1
 
 @dataclass(slots=True)
 class _Load:
-    """What was given to a place and what of it has ended: two sums each, so that two threads may write one each."""
+    """What was given to a place and what of it has ended: requests, and tokens of their prompts.
+
+    Two sums each, so that two threads may write one each.
+    """
 
     given: int = 0
     given_tokens: int = 0
     ended: int = 0
     ended_tokens: int = 0
     last_asked: int = 0
-
-    def tokens(self, answer: float) -> float:
-        """Outstanding tokens: the prompts', and of each answer as many as answers have."""
-        return self.given_tokens - self.ended_tokens + (self.given - self.ended) * answer
 
 
 class LeastOutstanding:
@@ -42,7 +41,6 @@ class LeastOutstanding:
     def __init__(self, replica_of_lane: Sequence[int]) -> None:
         self._replica_of_lane = tuple(replica_of_lane)
         self._replicas = [_Load() for _ in range(max(replica_of_lane) + 1)]
-        self._lanes = [_Load() for _ in replica_of_lane]
         self._lanes_of: list[list[int]] = [[] for _ in self._replicas]
         for lane, replica in enumerate(replica_of_lane):
             self._lanes_of[replica].append(lane)
@@ -57,7 +55,7 @@ class LeastOutstanding:
         answer = min(cap, self._answer_tokens / self._answers) if self._answers else cap
         best, least, asked = -1, 0.0, 0
         for replica, load in enumerate(self._replicas):
-            tokens = load.tokens(answer)
+            tokens = load.given_tokens - load.ended_tokens + (load.given - load.ended) * answer
             if best < 0 or tokens < least or (tokens == least and load.last_asked < asked):
                 best, least, asked = replica, tokens, load.last_asked
         return best
@@ -65,13 +63,13 @@ class LeastOutstanding:
     def give(self, number: int, prompt_tokens: int, replica: int) -> int:
         """The lane for a request that goes to this replica, whose load it is from now on."""
         lanes = self._lanes_of[replica]
-        lane = lanes[0] if len(lanes) == 1 else min(lanes, key=self._requests_in_lane)
+        lane = lanes[0] if len(lanes) == 1 else _in_turn(lanes)
         self._running[number] = lane, prompt_tokens
         self._asked += 1
-        for load in (self._replicas[replica], self._lanes[lane]):
-            load.given += 1
-            load.given_tokens += prompt_tokens
-            load.last_asked = self._asked
+        load = self._replicas[replica]
+        load.given += 1
+        load.given_tokens += prompt_tokens
+        load.last_asked = self._asked
         return lane
 
     def ended(self, number: int, answer_tokens: int) -> None:
@@ -79,9 +77,9 @@ class LeastOutstanding:
         lane, prompt_tokens = self._running.pop(number, (-1, 0))
         if lane < 0:
             return
-        for load in (self._replicas[self._replica_of_lane[lane]], self._lanes[lane]):
-            load.ended += 1
-            load.ended_tokens += prompt_tokens
+        load = self._replicas[self._replica_of_lane[lane]]
+        load.ended += 1
+        load.ended_tokens += prompt_tokens
         if answer_tokens:
             self._answers += 1
             self._answer_tokens += answer_tokens
@@ -89,10 +87,6 @@ class LeastOutstanding:
     def outstanding(self) -> list[int]:
         """How many requests each replica has, of those that were placed."""
         return [load.given - load.ended for load in self._replicas]
-
-    def _requests_in_lane(self, lane: int) -> tuple[int, int]:
-        load = self._lanes[lane]
-        return load.given - load.ended, load.last_asked
 
 
 class Sessions:
@@ -128,3 +122,9 @@ def balanced_split(prompt_tokens: Int64Array, lanes: int) -> Int16Array:
     lane_of = np.empty(n, np.int16)
     lane_of[np.argsort(-prompt_tokens, kind="stable")] = dealt
     return lane_of
+
+
+def _in_turn(lanes: list[int]) -> int:
+    """Of the lanes to one replica the next: they differ only in which process does the work."""
+    lanes.append(lanes.pop(0))
+    return lanes[-1]
