@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 
 from harness.config import Project
+from harness.config.engine_checks import check_engine
+from harness.config.engine_subject import Subject
 from harness.config.extends import EXTENDS, read_layered
 from harness.config.plain_yaml import read_yaml
+from harness.errors import Refused
+from harness.gate.system_description import check_system
+from harness.ledger.store import ResultsStore
 from harness.machine.accelerators import KEYS as ACCELERATOR_KEYS
-from harness.machine.describe import Filing, describe
+from harness.machine.describe import Description, Filing, describe
 from harness.rules import load
+from harness.submission.package import package
+from harness.submission.secrets import Names
+from tests.logs.loadgen_runs import loadgen_runs
 from tests.machine.test_describe import machine
+from tests.submission.made_up import SCENARIOS, add_run, make_project, submission
+
+__all__ = ["loadgen_runs"]
 
 ROOT = Path(__file__).parents[2]
 PROJECT = Project(ROOT)
@@ -25,6 +37,7 @@ PUBLISHED = {
     "B200-SXM-180GBx8_TRT": (8, "NVIDIA B200-SXM-180GB", "180 GB"),
     "H200-SXM-141GBx8_TRT": (8, "NVIDIA H200-SXM-141GB", "141 GB"),
 }
+FOR_THE_SUBMITTER = {"system_name", "cooling", "host_networking_topology"}
 FILES = sorted((ROOT / "systems").rglob("*.yaml"))
 
 
@@ -87,20 +100,62 @@ def test_only_what_is_published_is_said_and_each_value_has_its_source(name: str)
     ) == PUBLISHED[name]
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_what_is_not_said_is_what_a_submission_is_refused_for(name: str) -> None:
-    """On a machine that tells all it can, what is left is for the submitter."""
+def described(name: str) -> Description:
+    """As a machine would let it be described that tells all but what its accelerators are."""
     told = dict.fromkeys(ACCELERATOR_KEYS) | {"host_memory_configuration": "16x 64 GB DDR5"}
-    description = describe(
-        name, machine(8, **told), PROJECT.system(name), Filing("closed", "A", "available", "b"), PACK
-    )
-    assert {lack.field for lack in description.lacks} == {"system_name", "cooling", "host_networking_topology"}
+    filing = Filing("closed", "Acme", "available", "datacenter")
+    return describe(name, machine(8, **told), PROJECT.system(name), filing, PACK)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_what_is_not_said_is_left_for_the_submitter(name: str) -> None:
+    description = described(name)
+    assert {lack.field for lack in description.lacks} == FOR_THE_SUBMITTER
     assert all(f"edit systems/{name}/system.yaml: {lack.field}" in lack.mend for lack in description.lacks)
+    assert set(PROJECT.system(name).sources) == set(description.said)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_before_a_leg_has_run_nothing_is_made_up_in_its_place(name: str) -> None:
-    description = describe(name, None, PROJECT.system(name), Filing("closed", "A", "available", "b"), PACK)
+    description = describe(name, None, PROJECT.system(name), Filing("closed", "A", "available", "datacenter"), PACK)
     lacks = {lack.field for lack in description.lacks}
-    assert {"host_processor_model_name", "host_memory_capacity", "operating_system", "framework", "cooling"} <= lacks
+    of_the_machine = {"host_processor_model_name", "host_memory_capacity", "operating_system", "framework"}
+    assert of_the_machine | FOR_THE_SUBMITTER <= lacks
     assert not lacks & set(PROJECT.system(name).sources)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_gate_refuses_a_tree_in_which_nulls_were_filed_as_nothing(name: str) -> None:
+    filed = PurePosixPath("systems") / f"{name}.json"
+    found = check_system(described(name).filled(""), filed, "closed", "Acme", PACK)
+    empty = {finding.found for finding in found if finding.rule == "SYS-EMPTY"}
+    assert empty == {f"{field} is ''" for field in FOR_THE_SUBMITTER}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_packaging_refuses_what_nobody_said(
+    name: str, tmp_path: Path, loadgen_runs: dict[tuple[str, str], Path]
+) -> None:
+    project = make_project(tmp_path / "work")
+    shutil.copy(ROOT / "systems" / name / "system.yaml", project.systems / "box" / "system.yaml")
+    store = ResultsStore(project.root / "results")
+    for scenario in SCENARIOS:
+        for leg in ("performance", "accuracy"):
+            add_run(store, loadgen_runs, scenario, leg)
+    with pytest.raises(Refused, match="the description of box is not complete") as caught:
+        package(store, project, submission(), tmp_path / "out", demonstration=False, pack=PACK, names=Names("h", "u"))
+    assert all(f"edit systems/box/system.yaml: {field}" in str(caught.value) for field in FOR_THE_SUBMITTER)
+
+
+@pytest.mark.parametrize("name", [*PUBLISHED, "CPU-http"])
+def test_each_configuration_passes_what_closed_asks_of_an_engine(name: str) -> None:
+    for benchmark in PROJECT.benchmark_names(name):
+        file, places = PROJECT.benchmark_and_places(name, benchmark)
+        for scenario in file.scenarios:
+            rules, machine_file = PACK.benchmark(benchmark), PROJECT.system(name)
+            subject = Subject(name, scenario, machine_file, rules, file.output_caps, "closed", places=places)
+            told = check_engine(file.engine_of(scenario), subject)
+            if name in PUBLISHED:
+                count = PUBLISHED[name][0]
+                assert f"GPUs: {count} replicas x tensor 1 x pipeline 1 x context 1 = {count} GPUs" in told
+                assert not [line for line in told if "not checked" in line]
