@@ -86,7 +86,8 @@ async def chat_events(generation: Generation, asked: Asked, reader: Reader, line
             counts = asked.counts(generation.prompt_tokens, piece.count) if asked.usage_always else None
             if not count:
                 blank = b"" if asked.gpt_oss else FIRST_EVENT_BLANK
-                role = shapes.chat_chunk(asked.model, {"role": "assistant"}, None, counts)
+                none_yet = asked.counts(generation.prompt_tokens, 0) if asked.usage_always else None
+                role = shapes.chat_chunk(asked.model, {"role": "assistant"}, None, none_yet)
                 yield shapes.event(role, blank)
             count = piece.count or count
             told = deltas.of(reader.feed(piece.tokens, last=piece.finish is not None), piece.finish)

@@ -1,20 +1,18 @@
 """Between the event loop that serves and the engine's process: requests go in, pieces of answers come out.
 
-One thread polls the engine and hands all that a poll brought to the loop in one call, so what a step of the engine
-tells of thirty answers costs the loop one wake-up.
+The loop itself reads the engine's socket: a thread that polls would cost a wake-up and a change of hands more a step.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
+import itertools
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
 from harness.engines.base import (
     Answers,
-    Engine,
     Event,
     Failure,
     Finish,
@@ -25,11 +23,11 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
+from harness.engines.connection import Connection
 from harness.errors import EngineDied
 
 DATASET: Final = "serve"
 """What a scripted engine knows this server's requests by."""
-POLL_S: Final = 60.0
 FINISH: Final = {int(Finish.STOP): "stop", int(Finish.LENGTH): "length", int(Finish.TOOL_CALLS): "tool_calls"}
 
 
@@ -95,23 +93,21 @@ class Generation:
 
 
 class Bridge:
-    """Puts an engine behind an event loop. All methods are the loop's, but for what the polling thread does.
+    """Puts an engine behind the running event loop, whose alone it is.
 
-    ``on_death`` is called once, in the loop, when the engine is found dead.
+    ``on_death`` is called once, when the engine is found dead.
     """
 
-    def __init__(self, engine: Engine, *, stream_interval: int, on_death: Callable[[], None]) -> None:
-        self._engine = engine
+    def __init__(self, connection: Connection, *, stream_interval: int, on_death: Callable[[], None]) -> None:
+        self._connection = connection
         self._interval = stream_interval
         self._on_death = on_death
         self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(connection.fileno(), self._receive)
         self._under_way: dict[int, Generation] = {}
-        self._numbers = 0
-        self._closing = False
-        self._thread = threading.Thread(target=self._poll, name="engine")
+        self._numbers = itertools.count()
         self.completed = 0
         self.death: EngineDied | None = None
-        self._thread.start()
 
     @property
     def outstanding(self) -> int:
@@ -122,12 +118,13 @@ class Bridge:
         """Starts an answer; ``row`` is what a scripted engine answers by. Raises GenerationFailed for a dead engine."""
         if self.death is not None:
             raise GenerationFailed(self.death.what)
-        number = self._numbers
-        self._numbers += 1
-        generation = Generation(number, len(prompt), sampling.max_new_tokens, self._interval if streamed else None)
-        self._under_way[number] = generation
+        number = next(self._numbers)
+        interval = self._interval if streamed else None
+        generation = self._under_way[number] = Generation(number, len(prompt), sampling.max_new_tokens, interval)
         workload = Workload(DATASET, sampling, TokenEvents.ALL if streamed else TokenEvents.NONE)
-        self._engine.submit(Requests(workload, (number,), (row,), PromptTable.from_lists([prompt]), (0,)))
+        requests = Requests(workload, (number,), (row,), PromptTable.from_lists([prompt]), (0,))
+        if self._connection.submit(requests):
+            self._loop.add_writer(self._connection.fileno(), self._flush)
         return generation
 
     def drop(self, generation: Generation) -> None:
@@ -141,23 +138,29 @@ class Bridge:
         self._under_way.clear()
 
     def close(self) -> None:
-        """Ends the thread and lets go of the engine."""
-        self._closing = True
-        self._engine.wake()
-        self._thread.join()
-        self._engine.close()
+        """Lets go of the engine."""
+        self._hear_no_more()
+        self._connection.close()
 
-    def _poll(self) -> None:
-        while not self._closing:
-            try:
-                events = self._engine.poll(POLL_S)
-            except EngineDied as death:
-                self._loop.call_soon_threadsafe(self._die, death)
-                return
-            if events:
-                self._loop.call_soon_threadsafe(self._deliver, events)
+    def _receive(self) -> None:
+        try:
+            events = self._connection.receive()
+        except EngineDied as death:
+            self._die(death)
+        else:
+            self._deliver(events)
+
+    def _flush(self) -> None:
+        self._connection.flush()
+        if not self._connection.backlog:
+            self._loop.remove_writer(self._connection.fileno())
+
+    def _hear_no_more(self) -> None:
+        self._loop.remove_reader(self._connection.fileno())
+        self._loop.remove_writer(self._connection.fileno())
 
     def _die(self, death: EngineDied) -> None:
+        self._hear_no_more()
         self.death = death
         self.abandon(death.what)
         self._on_death()

@@ -18,10 +18,11 @@ from typing import Any, Final, NoReturn
 import uvicorn
 
 from harness.benchmarks.gpt_oss_120b import vocab
-from harness.engines.base import Engine, EngineInfo
+from harness.engines.base import EngineInfo
 from harness.engines.checkpoint import read_config
+from harness.engines.connection import Connection
 from harness.engines.scripted_answers import read_answers
-from harness.engines.start import EngineSpec, start_engine
+from harness.engines.start import EngineProcess, EngineSpec, start_engine
 from harness.errors import ConfigError, MissingError
 from harness.serve.app import Service
 from harness.serve.bridge import DATASET, Bridge
@@ -76,8 +77,7 @@ def serve(settings: ServeSettings, listening: Callable[[str, EngineInfo], None])
     with (
         bound(settings.host, settings.port) as listener,
         tempfile.TemporaryDirectory(prefix="serve-") as folder,
-        start_engine(settings.engine, log=Path(folder) / "engine.log", timeout_s=settings.ready_s) as process,
-        contextlib.closing(process.connect()) as engine,
+        start_engine(settings.engine, log=Path(folder) / "engine.log", timeout_s=settings.ready_s) as engine,
     ):
 
         def die() -> NoReturn:
@@ -116,14 +116,17 @@ def _no_port(host: str, port: int, error: OSError) -> MissingError:
 async def _serve(
     settings: ServeSettings,
     listener: socket.socket,
-    engine: Engine,
+    engine: EngineProcess,
     listening: Callable[[str, EngineInfo], None],
     die: Callable[[], NoReturn],
 ) -> None:
-    info = engine.info()
+    info = engine.info
     codec, chat = _tongue(settings, info)
     limits = Limits(info, _end_ids(settings.engine), settings.seed)
-    bridge = Bridge(engine, stream_interval=settings.stream_interval, on_death=lambda: server.end_soon(DEATH_NOTICE_S))
+    connection = Connection(engine.socket, log=engine.log)
+    bridge = Bridge(
+        connection, stream_interval=settings.stream_interval, on_death=lambda: server.end_soon(DEATH_NOTICE_S)
+    )
     service = Service(
         bridge=bridge,
         limits=limits,
@@ -140,7 +143,7 @@ async def _serve(
     except OSError as error:
         raise _no_port(settings.host, settings.port, error) from None
     finally:
-        await asyncio.to_thread(bridge.close)
+        bridge.close()
     if bridge.death is not None:
         raise bridge.death
 
