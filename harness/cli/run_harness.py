@@ -15,7 +15,7 @@ from harness.errors import EXIT_OK, Refused, UnknownName
 from harness.ledger import ResultsStore, RunRecord
 from harness.report.progress import LinePrinter
 from harness.report.tables import runs_table
-from harness.runs.plan import LEGS, TEST_MODES, Selection, plan
+from harness.runs.plan import LEGS, TEST_MODES, Selection, notes, plan
 from harness.runs.session import run_legs
 
 
@@ -55,6 +55,8 @@ def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[s
         stand_in=options.stand_in,
     )
     legs = plan(project, selection, rules.load(options.round))
+    for note in notes(legs):
+        ERR.print(note, markup=False)
     with judged(JudgeSettings(options.judge_sandbox, options.judge_workers)):
         records = run_legs(
             legs,

@@ -149,6 +149,15 @@ def _planned(
             )
 
 
+def notes(legs: Sequence[PlannedLeg]) -> list[str]:
+    """What was calculated of the legs' engines, each line once, with the system and scenario it is of."""
+    return list(
+        dict.fromkeys(
+            f"{leg.system}/{leg.benchmark}/{leg.scenario}: {note}" for leg in legs for note in leg.engine_notes
+        )
+    )
+
+
 def engine_notes(
     project: Project,
     pack: RulePack,

@@ -10,7 +10,7 @@ import yaml
 
 from harness.config import Project
 from harness.errors import ConfigError, MissingError, UnknownName
-from harness.runs.plan import Selection, plan
+from harness.runs.plan import Selection, notes, plan
 from tests.harness_process import ROOT
 from tests.runs.made_legs import PACK
 
@@ -241,6 +241,9 @@ def test_what_was_calculated_goes_with_the_leg(project: Project) -> None:
     assert legs[0].engine_notes[0] == "GPUs: 2 replicas x tensor 1 x pipeline 1 x context 1 = 2 GPUs"
     assert "memory: not checked, system.yaml does not say accelerator_memory_capacity" in legs[0].engine_notes
     assert legs[0].stands_in_for is None
+    lines = notes(legs)
+    assert lines[0] == "CRATEx2/gpt-oss-120b/Offline: GPUs: 2 replicas x tensor 1 x pipeline 1 x context 1 = 2 GPUs"
+    assert len(lines) == len(set(lines)) == 2 * len(legs[0].engine_notes), "each scenario once, whatever its legs"
 
 
 @pytest.mark.parametrize("divisions", [("closed",), ("open", "closed"), ("network", "open")])
