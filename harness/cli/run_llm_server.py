@@ -19,12 +19,12 @@ from harness.runs.servers import Serving
 def run(argv: list[str]) -> int:
     """Serves until ^C: 0. 3: a port in use, a program or checkpoint missing; 4: a server ended."""
     options = _parser().parse_args(argv)
-    selection = Selection(options.systems, options.benchmarks, options.scenarios)
+    selection = Selection(options.systems, options.benchmarks, options.scenarios, stand_in=options.stand_in)
     legs = plan(Project(Path.cwd()), selection, rules.load(options.round))
     target = target_of(legs)
     results = options.results_dir.absolute()
     if options.dry_run:
-        OUT.print(commands(target, results), markup=False, end="")
+        OUT.print(commands(target, results), markup=False, emoji=False)
         return EXIT_OK
     keep_serving(target, results, observer=LinePrinter(ERR), tell=lambda up: _tell(target, up))
     return EXIT_OK
@@ -41,6 +41,9 @@ def _parser() -> argparse.ArgumentParser:
     add_selection(parser)
     parser.add_argument(
         "--dry-run", "--dry_run", action="store_true", help="print commands, environment and files; start nothing"
+    )
+    parser.add_argument(
+        "--stand_in", action="store_true", help="servers on the CPU in place of the accelerators'; never submittable"
     )
     parser.add_argument("--round", default=rules.LATEST, help="the MLPerf Inference round (default: %(default)s)")
     add_results_dir(parser)

@@ -20,11 +20,12 @@ LOOK_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is served: the one engine of some legs, and whose it is."""
+    """What is served: the one engine of some legs, and whose it is. ``notes`` are what the plan calculated of it."""
 
     system: str
     benchmark: str
     engine: HttpEngine
+    notes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -69,13 +70,19 @@ def target_of(legs: Sequence[PlannedLeg]) -> Target:
             where=f"systems/{first.system}/{first.benchmark}.yaml: engine.endpoints",
             mend="remove endpoints to have them started here",
         )
-    return Target(first.system, first.benchmark, first.engine)
+    return Target(first.system, first.benchmark, first.engine, _notes(first))
+
+
+def _notes(leg: PlannedLeg) -> tuple[str, ...]:
+    if leg.stands_in_for is None:
+        return leg.engine_notes
+    return (f"servers on the CPU stand in for {leg.stands_in_for}: never submittable",)
 
 
 def commands(target: Target, results: Path) -> str:
     """What :func:`keep_serving` would start, as a person would type it. Nothing is made, started or asked."""
     plans = server_plans(target.engine, target.folder(results), make=False)
-    return "\n".join(plan.text() for plan in plans)
+    return "\n".join([*(f"# {line}" for line in target.notes), *(plan.text() for plan in plans)]).rstrip("\n")
 
 
 def keep_serving(target: Target, results: Path, *, observer: Observer, tell: Callable[[Serving], None]) -> None:
@@ -92,6 +99,8 @@ def keep_serving(target: Target, results: Path, *, observer: Observer, tell: Cal
             where=folder,
             mend="end it (^C), or use it",
         )
+    for line in target.notes:
+        observer(Note(line))
     with serving(target.engine, name=target.name, folder=folder, observer=observer) as up:
         if up.fleet is None:
             raise ValueError("servers that were not started here")

@@ -29,6 +29,8 @@ from harness.runs.server_state import RunningServers, read_state
 
 STAND_IN: Final = "stand-in checkpoint"
 UNSEEN: Final = "the checkpoint cannot be seen from here: what is served has no hash"
+_PRODUCTS: Final = {"torch": "harness serve"}
+"""Servers whose version is that of something else than their name says."""
 _PARALLEL: Final[tuple[engine_keys.MeaningName, ...]] = ("tensor", "pipeline", "context", "data")
 
 
@@ -163,7 +165,7 @@ def _info(
         max_total_tokens=_max_total_tokens(engine, told[0], folder),
         slots=(_number(engine, "max_batch") or engine.clients.connections) * engine.replicas,
         checkpoint=checkpoint,
-        versions={engine.server: told[0].version or "not told"},
+        versions={_PRODUCTS.get(engine.server, engine.server): told[0].version or "not told"},
         settings={
             "server": engine.server,
             "replicas": engine.replicas,

@@ -142,6 +142,13 @@ class TestDryRun:
         assert run_llm_server.run([*WORDS[1:], "--dry_run"]) == 0
         assert "max_batch_size: null" in capsys.readouterr().out
 
+    def test_a_stand_in(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+        project.write(replicas=2)
+        assert run_llm_server.run([*WORDS[1:], "--stand_in", "--dry-run"]) == 0
+        out = capsys.readouterr().out
+        assert out.startswith("# servers on the CPU stand in for trtllm-serve: never submittable\n# replica 0: ")
+        assert out.count("-m harness serve --engine torch") == 2
+
 
 @pytest.mark.usefixtures("_here")
 class TestRefused:
