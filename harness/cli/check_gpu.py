@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def run(argv: list[str]) -> int:
         gpus=options.gpus,
         port=options.port,
         options=_options(options.options),
+        prefix=tuple(shlex.split(options.prefix)),
         parts=tuple(options.parts),
         budget_s=options.budget_s,
     )
@@ -73,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", default="", help="the server's version (default: what it or its package says)")
     parser.add_argument("--gpus", type=_count, default=1, metavar="N", help="tensor parallel GPUs (default: 1)")
     parser.add_argument("--port", type=_count, default=30000, help="where to start a server (default: %(default)s)")
+    parser.add_argument("--prefix", default="", metavar="WORDS", help="before the server's command: docker run …")
     parser.add_argument("--options", type=folder, metavar="FILE", help="YAML of server options, over the check's own")
     parser.add_argument(
         "--parts", type=comma_list, default=list(PARTS), metavar="A,B", help=f"of {', '.join(PARTS)} (default: all)"

@@ -20,6 +20,7 @@ VERBS = {
     "fetch_dataset": "fetch the benchmark's own data set, or verify it where you put it (--verify)",
     "serve": "serve an engine of ours as trtllm-serve does, with faults on demand: --engine=torch --tiny_gpt_oss",
     "run_llm_server": "start the servers of a benchmark's engine and keep them until ^C (--dry-run prints commands)",
+    "check_gpu": "on a machine with a GPU: ask a server and an engine in process what no other machine can show",
     "run_harness": "run legs through LoadGen: RUN_ARGS='--systems=… --benchmarks=… --scenarios=… --legs=…'",
     "run_audit_test07": "run the audit TEST07 (is it as accurate when its speed is measured?), options as run_harness",
     "run_audit_test09": "run the audit TEST09 (are the answers as long as the model's are?), options as run_harness",

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Final
 
-from harness import rules
+from harness import benchmarks, rules
+from harness.config.models import Engine
 from harness.engines.base import EngineInfo
-from harness.engines.group import EngineGroup, Member, start_group
-from harness.engines.launch.weights import made
-from harness.engines.start import EngineSpec
+from harness.engines.group import EngineGroup
 from harness.errors import HarnessError, Interrupted
 from harness.events import Note, Observer
 from harness.ledger.store import write_atomically
 from harness.machine import capture
+from harness.runs.engine_up import engine_up
 from harness.runs.gpu_check import inprocess, served
 from harness.runs.gpu_check.asker import Asker
 from harness.runs.gpu_check.inprocess import Asked
-from harness.runs.gpu_check.legs import SYSTEM, LegPlace, short_legs
-from harness.runs.gpu_check.memory import judge_memory, read_cards, weights_bytes
+from harness.runs.gpu_check.legs import BENCHMARK, SYSTEM, LegPlace, short_legs
+from harness.runs.gpu_check.memory import Card, judge_memory, read_cards, weights_bytes
 from harness.runs.gpu_check.report import Finding, Outcome, Report, failed, not_asked, passed
 from harness.runs.gpu_check.served import Served
 from harness.runs.gpu_check.settings import CheckSettings
 from harness.runs.identity import versions
-from harness.runs.servers import Serving, http_settings, serving
+from harness.runs.servers import Serving, serving
 
 REPORT: Final = "gpu_check.json"
-_START_S: Final = 400.0
+_LEGS_S: Final = 60.0
 _MEMORY: Final = "does loading take the memory that is expected?"
 _GOES_ON: Final = "does it go on to the end of the check?"
+_SETTINGS: Final = "are the settings those that were asked for?"
 _STARTS: Final = "does it start, and say what was asked of it?"
 
 
@@ -82,56 +83,51 @@ class Check:
         engine = settings.http_engine()
         with serving(engine, name=SYSTEM, folder=settings.out, observer=self._observer) as found:
             self._started(served.WHERE, found.info, time.monotonic() - started)
-            fraction = _fraction(settings.started_with or {})
-            weights = weights_bytes(made(engine.checkpoint))
-            taken = (
-                not_asked("it ran before")
-                if settings.endpoint
-                else judge_memory(before, read_cards(), weights, fraction)
-            )
+            taken = not_asked("it ran before") if settings.endpoint else self._memory(before, settings.started_with)
             self._add(Finding(served.WHERE, "memory", _MEMORY, taken))
-            self._add(Finding(served.WHERE, "settings", "are the settings those that were asked for?", _told(found)))
-            asker = Asker(found.endpoints[0][1], found.model)
-            info = found.info
-            self._add(
-                *served.ask_all(
-                    Served(asker, settings.server, settings.started_with, info.vocab_size, info.max_total_tokens)
-                )
-            )
-            spec = EngineSpec("http", http_settings(found, engine))
-            with self._group(spec, "client.log", found.ending) as group:
-                self._legs(served.WHERE, group)
+            self._add(Finding(served.WHERE, "settings", _SETTINGS, _told(found)))
+            ((_, url),) = found.endpoints
+            vocabulary, longest = found.info.vocab_size, found.info.max_total_tokens
+            asked = Served(Asker(url, found.model), settings.server, settings.started_with, vocabulary, longest)
+            self._add(*served.ask_all(asked))
+            over = engine.model_copy(update={"endpoints": [url]})
+            with self._up(over, served.WHERE) as group:
+                self._legs(over, group, served.WHERE)
 
     def _in_process(self) -> None:
         settings = self._settings
-        if self._left_s() < self._slowest_start_s + 60:
-            why = f"{self._left_s():.0f} of {settings.budget_s:.0f} s are left and one start took "
-            why += f"{self._slowest_start_s:.0f}; --parts=in_process asks this alone"
-            self._add(Finding(inprocess.WHERE, "starts", _STARTS, not_asked(why)))
+        if self._left_s() < self._slowest_start_s + _LEGS_S:
+            self._add(Finding(inprocess.WHERE, "starts", _STARTS, not_asked(self._hurry())))
             return
-        folder = made(settings.http_engine().checkpoint)
+        engine, options = settings.own_engine(), {} if settings.server == "torch" else settings.own_options()
         before, started = read_cards(), time.monotonic()
-        with self._group(settings.own_spec(folder), "engine.log") as group:
+        with self._up(engine, inprocess.WHERE) as group:
             self._started(inprocess.WHERE, group.info, time.monotonic() - started)
-            options = {} if settings.server == "torch" else settings.own_options()
-            taken = judge_memory(before, read_cards(), weights_bytes(folder), _fraction(options))
+            taken = self._memory(before, options)
             self._add(Finding(inprocess.WHERE, "memory", _MEMORY, taken))
             client = group.connect()
             try:
                 self._add(*inprocess.ask_all(Asked(client, options)))
             finally:
                 client.close()
-            self._legs(inprocess.WHERE, group)
-
-    def _legs(self, where: str, group: EngineGroup) -> None:
-        engine = self._settings.http_engine() if where == served.WHERE else self._settings.own_engine()
-        self._add(*short_legs(engine, group, where, self._settings.legs, self._place, self._observer))
+            self._legs(engine, group, inprocess.WHERE)
 
     @contextmanager
-    def _group(self, spec: EngineSpec, log: str, behind: object = None) -> Iterator[EngineGroup]:
-        ending = behind if callable(behind) else None
-        with start_group([Member(spec)], log=self._settings.out / log, timeout_s=_START_S, behind=ending) as group:
+    def _up(self, engine: Engine, where: str) -> Iterator[EngineGroup]:
+        work = self._settings.out / where.replace(" ", "_")
+        work.mkdir(exist_ok=True)
+        benchmark = benchmarks.get(BENCHMARK, self._place.pack)
+        with engine_up(engine, benchmark, {}, name=SYSTEM, work=work, observer=self._observer) as group:
             yield group
+
+    def _legs(self, engine: Engine, group: EngineGroup, where: str) -> None:
+        if self._left_s() < _LEGS_S:
+            self._add(Finding(where, "legs", "are short legs VALID?", not_asked(self._hurry())))
+            return
+        self._add(*short_legs(engine, group, where, self._settings.legs, self._place, self._observer))
+
+    def _memory(self, before: tuple[Card, ...] | str, options: Mapping[str, object] | None) -> Outcome:
+        return judge_memory(before, read_cards(), weights_bytes(self._settings.folder()), _fraction(options or {}))
 
     def _started(self, where: str, info: EngineInfo, seconds: float) -> None:
         self._slowest_start_s = max(self._slowest_start_s, seconds)
@@ -145,6 +141,13 @@ class Check:
             facts = self.report.facts.get(where)
             told |= dict(facts["versions"]) if isinstance(facts, dict) else {}
         return told
+
+    def _hurry(self) -> str:
+        budget_s = self._settings.budget_s
+        return (
+            f"{max(0.0, self._left_s()):.0f} of {budget_s:.0f} s are left, one start took {self._slowest_start_s:.0f}; "
+            "give more with --budget_s, or ask one of the --parts alone"
+        )
 
     def _left_s(self) -> float:
         return self._deadline - time.monotonic()
@@ -160,8 +163,8 @@ class Check:
         write_atomically(self._settings.out / REPORT, self.report.to_json())
 
 
-def _fraction(options: object) -> float | None:
-    cache = options.get("kv_cache_config") if isinstance(options, dict) else None
+def _fraction(options: Mapping[str, object]) -> float | None:
+    cache = options.get("kv_cache_config")
     fraction = cache.get("free_gpu_memory_fraction") if isinstance(cache, dict) else None
     return fraction if isinstance(fraction, float) else None
 

@@ -25,7 +25,6 @@ from harness.errors import HarnessError, Interrupted, MissingError, RunBroke
 from harness.events import Note, Observer
 from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord
-from harness.report.tables import result_text, verdict_word
 from harness.rules import RulePack
 from harness.runs.canary import sing
 from harness.runs.gpu_check.report import Finding, Outcome, failed, judged, not_asked, passed
@@ -108,11 +107,14 @@ def _run(leg: PlannedLeg, group: Group) -> Outcome:
 
 
 def _seen(record: RunRecord) -> str:
-    verdict = record.verdict
-    reasons = [] if verdict is None else [f"{f.rule}: {f.found}" for f in verdict.findings][:3]
-    counts = record.counts
-    answered = "" if counts is None else f", {counts.answered} answers, {counts.failed} failed"
-    return "; ".join([f"{verdict_word(record)}, {result_text(record)}{answered}", *reasons])
+    """The result in LoadGen's unit, how many samples there were, and the first reasons of a verdict that is no."""
+    verdict, result, counts = record.verdict, record.result, record.counts
+    if verdict is None or counts is None:
+        return record.note or record.state.value
+    figure = "no result" if result is None else f"{result.value:,.2f} {result.units}"
+    word = "VALID" if verdict.valid else "INVALID"
+    reasons = [] if verdict.valid else [f"{finding.rule}: {finding.found}" for finding in verdict.findings][:3]
+    return "; ".join([f"{word}, {figure}, {counts.answered} answers, {counts.failed} failed", *reasons])
 
 
 def _data(place: LegPlace, info: EngineInfo, size: LegSize, observer: Observer) -> tuple[Benchmark, Dataset]:

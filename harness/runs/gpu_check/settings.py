@@ -12,7 +12,7 @@ from harness.config.engines import HttpEngine, Launch, ServedCheckpoint, TinyGpt
 from harness.config.merge import merged
 from harness.engines.checkpoint import weight_data_type
 from harness.engines.launch import probe
-from harness.engines.start import EngineSpec
+from harness.engines.launch.weights import made
 from harness.errors import ConfigError
 from harness.runs.gpu_check.legs import LegSize
 
@@ -38,7 +38,8 @@ _READY_S: Final = 400.0
 class CheckSettings:
     """One check. ``endpoint`` is of a server that runs already, "" to start one; ``options`` go over our own.
 
-    ``version`` is the server's, "" to find it out; after ``budget_s`` nothing more is asked.
+    ``prefix`` are words before the command of a server that is started, a container's for one. ``version`` is the
+    server's, "" to find it out. What would not end within ``budget_s`` is not begun.
     """
 
     server: str
@@ -50,6 +51,7 @@ class CheckSettings:
     gpus: int = 1
     port: int = 30000
     options: Mapping[str, Any] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
     parts: tuple[str, ...] = PARTS
     budget_s: float = 600.0
     size: LegSize | None = None
@@ -90,7 +92,7 @@ class CheckSettings:
             checkpoint=self._served(),
             options=dict(self.started_with or {}),
             endpoints=endpoints,
-            launch=Launch(port=self.port, ready_s=_READY_S),
+            launch=Launch(port=self.port, prefix=list(self.prefix), ready_s=_READY_S),
         )
 
     def own_engine(self) -> TrtllmEngine | TorchEngine:
@@ -109,14 +111,9 @@ class CheckSettings:
         given = {key: value for key, value in self.options.items() if key not in _SERVER_ONLY}
         return merged(dict(_COMMON) | self._parallel(), given)
 
-    def own_spec(self, folder: Path) -> EngineSpec:
-        """What is started in process; ``folder`` holds the weights."""
-        engine = self.own_engine()
-        if isinstance(engine, TorchEngine):
-            sizes = {"slots": engine.slots, "max_total_tokens": engine.max_total_tokens}
-            return EngineSpec("torch", {"checkpoint": str(folder), **sizes})
-        settings = {"checkpoint": str(folder), "options": engine.options, "name": engine.checkpoint.name}
-        return EngineSpec("trtllm", settings | {"weight_data_type": engine.checkpoint.weight_data_type})
+    def folder(self) -> Path:
+        """Where the weights lie; a stand-in is made where it is not there yet."""
+        return made(self._served())
 
     def _served(self) -> ServedCheckpoint | TinyGptOss:
         if self.checkpoint is None:

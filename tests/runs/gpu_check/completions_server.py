@@ -19,6 +19,7 @@ LONGEST = 200
 class Manners:
     """How it answers. The defaults are those that the harness relies on."""
 
+    model: str = "some-model"
     ids: bool = True
     text: str = ""
     interval: int = 20
@@ -77,7 +78,13 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        self._reply(200, b"")
+        answers: dict[str, object] = {
+            "/v1/models": {"data": [{"id": self.manners.model}]},
+            "/version": {"version": "1.2.1"},
+        }
+        known = self.path in answers or self.path == "/health"
+        content = json.dumps(answers[self.path]).encode() if self.path in answers else b""
+        self._reply(200 if known else 404, content)
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
