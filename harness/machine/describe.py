@@ -75,6 +75,7 @@ def describe(name: str, machine: Machine | None, system: SystemFile, filing: Fil
         "system_type": filing.system_type,
     }
     captured = machine.facts if machine is not None else {}
+    of_others = _of_others(captured, system)
     fields: dict[str, Value | None] = {}
     origins: dict[str, str] = {}
     said: list[str] = []
@@ -85,6 +86,11 @@ def describe(name: str, machine: Machine | None, system: SystemFile, filing: Fil
             source = f": {system.sources[field]}" if field in system.sources else ""
             fields[field], origins[field] = in_file[field], f"systems/{name}/system.yaml{source}"
             said.append(field)
+        elif field in of_others:
+            fields[field], origins[field] = (
+                None,
+                "read on a machine without accelerators, which is not the one that is said",
+            )
         else:
             fields[field] = captured.get(field)
             unsaid = f"systems/{name}/system.yaml" if field in in_file else "read off the machine by a leg"
@@ -94,6 +100,13 @@ def describe(name: str, machine: Machine | None, system: SystemFile, filing: Fil
     lacks = [lack for lack in judged if lack is not None]
     lacks += _not_applicable(name, fields, {lack.field for lack in lacks})
     return Description(fields, origins, tuple(said), tuple(lacks))
+
+
+def _of_others(captured: Mapping[str, Value | None], system: SystemFile) -> set[str]:
+    """What a client's machine says of accelerators that it does not have, where the servers are said to have some."""
+    if not system.accelerators_per_node:
+        return set()
+    return {key for key, value in captured.items() if key.startswith(_ACCELERATOR) and value == NOT_APPLICABLE}
 
 
 def _judge(

@@ -82,8 +82,11 @@ def test_a_value_with_a_source_names_it():
 
 def test_the_machine_of_the_client_is_not_the_one_that_is_said_to_have_accelerators():
     """Servers may stand elsewhere: what a client without accelerators calls N/A is then no answer."""
-    lacks = {lack.field for lack in describe("box", machine(0), system(accelerators_per_node=8), FILING, PACK).lacks}
-    assert lacks == set(KEYS) - {"accelerators_per_node"}
+    description = describe("box", machine(0), system(accelerators_per_node=8), FILING, PACK)
+    may_be_empty = set(PACK.system_fields.may_be_empty.value)
+    assert {lack.field for lack in description.lacks} == set(KEYS) - {"accelerators_per_node"} - may_be_empty
+    assert all("without accelerators, which is not the one that is said" in lack.why for lack in description.lacks)
+    assert description.filled("unknown")["accelerator_on-chip_memories"] == ""
 
 
 def test_a_system_that_is_not_entered_says_where_to_enter_it():
