@@ -16,7 +16,7 @@ CORE = [
     "pyyaml>=6.0",
     "rich>=13.7",
 ]
-SERVE = ["httptools>=0.6.3", "starlette>=0.40", "uvicorn>=0.30"]
+SERVE = ["starlette>=0.40", "uvicorn>=0.30"]
 EXTRAS = {
     # Exact: a range brings gigabytes of CUDA, and the slot engine is proved against this transformers.
     "torch": ["torch==2.13.0", "transformers==5.17.0"],

@@ -59,6 +59,8 @@ HEAVY = {
     },
     "openai_harmony": set(),
     "tensorrt_llm": set(),
+    "starlette": {"serve/app.py", "serve/line.py"},
+    "uvicorn": {"serve/line.py", "serve/server.py"},
     "mlperf_loadgen": {"clients/loadgen/sut.py", "clients/loadgen/worker.py"},
 }
 
