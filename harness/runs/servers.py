@@ -146,7 +146,7 @@ def _serving(
     told = [probe.ask(engine.server, url) for _, url in endpoints]
     options = {} if engine.server == "torch" else engine.options
     stated = _number(engine, "max_total_tokens")
-    probe.check(told, probe.Asked(engine.server, engine.version, model, stated, options))
+    probe.check(told, probe.Asked(engine.version, model, stated, options))
     served = model or next(iter(told[0].models), None)
     if served is None:
         raise ConfigError("the server does not say which model it serves", where=told[0].url, expected="/v1/models")

@@ -26,16 +26,22 @@ class Reply:
             return None
 
 
-def get(url: str, path: str, *, timeout_s: float, key: str | None = None) -> Reply:
-    """Asks ``url`` (scheme, host, port) for ``path``; ``key`` is sent as a bearer token."""
-    parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)
+def get(url: str, path: str, *, timeout_s: float) -> Reply:
+    """Asks ``url`` (scheme, host, port) for ``path``."""
     try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {key}"} if key else {})
+        parts = urlsplit(url)
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)
+    except (ValueError, http.client.HTTPException) as error:
+        return Reply(0, f"no URL: {error}")
+    try:
+        connection.request("GET", path)
         answer = connection.getresponse()
-        return Reply(answer.status, answer.read(LARGEST_BYTES).decode("utf-8", "replace"))
-    except (OSError, http.client.HTTPException) as error:
+        body = answer.read(LARGEST_BYTES)
+        if answer.length:
+            return Reply(0, f"the answer was cut short or is too long: {answer.length} bytes are lacking")
+        return Reply(answer.status, body.decode("utf-8", "replace"))
+    except (OSError, ValueError, http.client.HTTPException) as error:  # ValueError: a host's name that cannot be one
         return Reply(0, str(error) or type(error).__name__)
     finally:
         connection.close()

@@ -32,18 +32,17 @@ class Told:
 class Asked:
     """What the configuration says that a server can be held to. ``model`` None takes the one that is served."""
 
-    server: str
     version: str | None
     model: str | None
     max_total_tokens: int | None
     options: Mapping[str, Any]
 
 
-def ask(server: str, url: str, *, timeout_s: float = TIMEOUT_S, key: str | None = None) -> Told:
+def ask(server: str, url: str, *, timeout_s: float = TIMEOUT_S) -> Told:
     """Asks one running server. MissingError where it is not there or not healthy; it may lack any other route."""
 
     def answer(path: str) -> Reply:
-        return get(url, path, timeout_s=timeout_s, key=key)
+        return get(url, path, timeout_s=timeout_s)
 
     health = answer("/health")
     if health.status != 200:

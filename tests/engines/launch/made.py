@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from harness.engines.launch.plan import ServerPlan
 from harness.events import Event, Note
 
@@ -75,8 +73,3 @@ def pids_in(path: Path) -> list[int]:
 
     wait_until(path.exists, f"{path} with the pids of what the server forked")
     return [int(word) for word in path.read_text().split()]
-
-
-@pytest.fixture
-def port() -> int:
-    return free_ports()

@@ -28,11 +28,6 @@ from tests.harness_process import ROOT, living, wait_until
 READY_S = 60.0
 
 
-@pytest.fixture
-def port() -> int:
-    return free_ports()
-
-
 def failing(kind: type[HarnessError], *plans: ServerPlan, ready_s: float = READY_S) -> HarnessError:
     """What comes of starting servers that do not get healthy."""
     with pytest.raises(kind) as caught, running(plans, ready_s=ready_s, observer=ignore, grace_s=0.2):
@@ -87,12 +82,12 @@ def test_the_signal_that_ended_it_is_named(tmp_path: Path, port: int) -> None:
 
 
 def test_never_healthy(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet, "LIFE_EVERY_S", 0.3)
+    monkeypatch.setattr(fleet, "LIFE_EVERY_S", 0.1)
     notes = Notes()
     plans = [fake_plan(tmp_path, port, "--never-healthy")]
-    with pytest.raises(EngineDied) as caught, running(plans, ready_s=2, observer=notes):
+    with pytest.raises(EngineDied) as caught, running(plans, ready_s=1, observer=notes):
         pytest.fail("it was never healthy")
-    assert "is not healthy after 2 s: its /health answers 503; its log ends with" in caught.value.what
+    assert "is not healthy after 1 s: its /health answers 503; its log ends with" in caught.value.what
     assert any("its log grew by" in line and "loading the weights" in line for line in notes.lines)
     assert any("its log has not grown" in line for line in notes.lines)
 

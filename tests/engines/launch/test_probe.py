@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ def told(**changes: Any) -> Told:
 
 def asked(**changes: Any) -> Asked:
     values: dict[str, Any] = {
-        "server": "trtllm-serve", "version": "1.2", "model": "tiny", "max_total_tokens": 4096, "options": {},
+        "version": "1.2", "model": "tiny", "max_total_tokens": 4096, "options": {},
     }  # fmt: skip
     return Asked(**values | changes)
 
@@ -75,7 +77,7 @@ class TestAsk:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(probe, "get", lambda *_, **__: Reply(200, body))
             for server in ("trtllm-serve", "vllm", "sglang", "torch"):
-                check([ask(server, URL)], Asked(server, None, None, None, {}))
+                check([ask(server, URL)], Asked(None, None, None, {}))
 
 
 class TestCheck:
@@ -122,8 +124,26 @@ class TestCheck:
 
 
 class TestGet:
-    def test_what_is_no_http(self, tmp_path: Path) -> None:
-        assert get(f"http://127.0.0.1:{free_ports()}", "/health", timeout_s=1).status == 0
+    @pytest.mark.parametrize("url", ["http://127.0.0.1:abc", "http://127.0.0.1:99999", "http://[::1", "http://a..b:1"])
+    def test_what_is_no_url(self, url: str) -> None:
+        assert get(url, "/health", timeout_s=1).status == 0
+
+    @pytest.mark.parametrize("answer", [b"", b"SSH-2.0\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"])
+    def test_what_is_no_http(self, answer: bytes) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+
+            def serve() -> None:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(answer)
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            reply = get(f"http://127.0.0.1:{listener.getsockname()[1]}", "/health", timeout_s=5)
+            thread.join()
+        assert (reply.status, reply.json) == (0, None)
+        assert reply.body
 
     @pytest.mark.parametrize(
         "reply", [Reply(200, "{"), Reply(404, "{}"), Reply(0, "refused"), Reply(200, "[" * 100_000)]

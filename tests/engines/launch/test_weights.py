@@ -128,13 +128,20 @@ def test_no_number(tmp_path: Path, text: str) -> None:
     assert config_number(tmp_path / "nowhere", "vocab_size") is None
 
 
-@pytest.mark.torch
-def test_a_stand_in_is_made_and_known_as_one() -> None:
+def test_a_stand_in_is_made_where_it_lies_and_known_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(folder: Path, **asked: int) -> Path:
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text('{"vocab_size": 9}')
+        (folder / STAND_IN).write_text(json.dumps({"name": f"tiny of {asked}"}))
+        write_weights(folder / "model.safetensors")
+        return folder
+
+    monkeypatch.setattr(weights, "make_tiny_gpt_oss", make)
     tiny = TinyGptOss(make="tiny-gpt-oss", hidden_size=16, layers=1)
     assert described(tiny, ignore) is None
     folder = weights.made(tiny)
-    assert (folder / STAND_IN).is_file()
+    assert folder == folder_of(tiny)
     found = described(tiny, ignore)
     assert found is not None
-    assert found.stand_in
-    assert config_number(folder, "vocab_size") == 201_088
+    assert (found.stand_in, found.name) == (True, "tiny of {'seed': 0, 'hidden_size': 16, 'layers': 1}")
+    assert config_number(folder, "vocab_size") == 9
