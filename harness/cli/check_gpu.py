@@ -38,7 +38,7 @@ def run(argv: list[str]) -> int:
         port=options.port,
         options=_options(options.options),
         prefix=tuple(shlex.split(options.prefix)),
-        parts=tuple(options.parts),
+        parts=tuple(options.parts or _parts(options.endpoint)),
         budget_s=options.budget_s,
     )
     report = Check(settings, ["python", "-m", "harness", "check_gpu", *argv], LinePrinter(ERR)).run()
@@ -47,6 +47,11 @@ def run(argv: list[str]) -> int:
     OUT.print(f"{counts}; all of it, with versions and machine, is in {settings.out / REPORT}", markup=False)
     well = report.count(Status.PASSED) and not report.count(Status.FAILED)
     return EXIT_OK if well else Refused.exit_code
+
+
+def _parts(endpoint: str) -> tuple[str, ...]:
+    """A server that runs already has the memory that an engine in process would need."""
+    return PARTS[:1] if endpoint else PARTS
 
 
 def _options(path: Path | None) -> dict[str, Any]:
@@ -78,8 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--prefix", default="", metavar="WORDS", help="before the server's command: docker run …")
     parser.add_argument("--options", type=folder, metavar="FILE", help="YAML of server options, over the check's own")
     parser.add_argument(
-        "--parts", type=comma_list, default=list(PARTS), metavar="A,B", help=f"of {', '.join(PARTS)} (default: all)"
-    )
+        "--parts", type=comma_list, default=[], metavar="A,B",
+        help=f"of {', '.join(PARTS)} (default: both; with --endpoint the server alone)",
+    )  # fmt: skip
     parser.add_argument(
         "--budget_s", type=float, default=600.0, metavar="S", help="start nothing that would not end by then"
     )
