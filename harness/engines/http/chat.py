@@ -49,6 +49,9 @@ class ChatReader:
         for event in self._events.events(data):
             self._event(event)
 
+    def catch_up(self) -> None:
+        """Nothing is left to be parsed."""
+
     def finish(self) -> Reply:
         """The reply, once the stream is at its end."""
         if not self._done:

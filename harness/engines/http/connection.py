@@ -111,8 +111,8 @@ class Connection:
         self.response: Response | None = None
         self.rest: memoryview | None = None
         """What of the request the socket did not take yet."""
-        self.raw: list[bytes] = []
-        """Pieces that were received and are looked at later."""
+        self.raw = bytearray()
+        """What was received and is looked at later."""
         self.later = False
         """Whether pieces may be left for later: the first token was seen, and the end of chunks shows in its bytes."""
 
@@ -147,6 +147,7 @@ class Connection:
             self.exchange.connection = None
             self.exchange = None
             self.reused = True
-        self.raw.clear()
+        if self.raw:
+            self.raw = bytearray()
         self.later = False
         return response is not None and response.release() and self.rest is None and not self.broken

@@ -23,7 +23,7 @@ HIGHEST_ID: Final = 2**31 - 1
 NEXT_EVENT: Final = b"\n\ndata: {"
 """What is between two events that look as most do."""
 TAIL_EVENTS: Final = 4
-"""So many events at the end of a block are always parsed: the last tokens, the finish, the usage, the end."""
+"""So many events at the end of what came are left to be parsed: the last tokens, the finish, the usage, the end."""
 
 
 class IdsAnswer(NamedTuple):
@@ -87,7 +87,8 @@ class IdsReader:
         if self._accumulates is False:
             events = block.split(NEXT_EVENT)
             if len(events) > TAIL_EVENTS and self._cut(events[:-TAIL_EVENTS]):
-                block = NEXT_EVENT.join([b"", *events[-TAIL_EVENTS:]])
+                self._events.put_back(NEXT_EVENT.join([b"", *events[-TAIL_EVENTS:]]))
+                return
         events = data_of(block)
         for event in events[-TAIL_EVENTS:] if self._accumulates else events:
             self._event(event)
@@ -149,8 +150,14 @@ class IdsReader:
             self._ids.append(_packed(self._fresh))
             self._fresh.clear()
 
+    def catch_up(self) -> None:
+        """Parses all that came; there will be no more."""
+        for event in self._events.events(b""):
+            self._event(event)
+
     def finish(self) -> IdsAnswer:
         """The answer, once the stream is at its end."""
+        self.catch_up()
         if not self._done:
             check_end(self._events.rest(), f"after {self._n} tokens ")
         return self._answer()

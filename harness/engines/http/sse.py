@@ -40,6 +40,10 @@ class EventStream:
         """The data of the events that are whole now."""
         return data_of(self.block(data))
 
+    def put_back(self, block: bytes) -> None:
+        """Whole events that are to be given again, before what comes next."""
+        self._rest = block + b"\n\n" + self._rest
+
     def rest(self) -> bytes:
         """What came of an event that is not whole."""
         return self._rest

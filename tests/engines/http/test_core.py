@@ -6,12 +6,13 @@ import json
 import select
 import socket
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
 
-from harness.engines.base import Finish, TokenEvents
-from harness.engines.http.core import HttpCore
+from harness.engines.base import Finish, PromptTable, Requests, TokenEvents
+from harness.engines.http.core import KEPT_BYTES, HttpCore
 from tests.engines.http.play import (
     DONE,
     END,
@@ -136,6 +137,23 @@ def test_chunks_cut_frames_and_a_trailer_ends_the_answer() -> None:
     with server(play) as running, core_of(running.url) as core:
         core.submit(requests())
         assert drive(core, 1).answers == {100: [5, 6, 7, 8]}
+
+
+@pytest.mark.parametrize("last", [1, 2, 3, 4, 5])
+def test_the_end_is_seen_though_all_before_it_was_read(last: int) -> None:
+    ids = [[i] for i in range(200)]
+    first, *more = map(chunk, stream(ids, "length"))
+    data = b"".join(more) + END
+    assert len(data) > KEPT_BYTES
+
+    def play(peer: Peer) -> None:
+        peer.request()
+        peer.send(HEAD + first, data[:-last], data[-last:], pause_s=0.05)
+        assert peer.gone()
+
+    with server(play) as running, core_of(running.url) as core:
+        core.submit(requests())
+        assert drive(core, 1).answers == {100: list(range(200))}
 
 
 @pytest.mark.parametrize("headers", ["connection: close\r\n", ""])
@@ -381,3 +399,42 @@ def test_its_descriptor_is_readable_when_something_came() -> None:
         assert select.select([core.descriptor()], [], [], 10)[0]
         drive(core, 1)
         core.close()
+
+
+def test_what_waits_is_a_row_and_no_body() -> None:
+    n = 48_289
+    table = PromptTable.from_lists([list(range(1_000))])
+    with server(lambda peer: peer.gone() and None) as running, core_of(running.url, connections=4) as core:
+        tracemalloc.start()
+        try:
+            core.submit(Requests(workload(), range(n), range(n), table, [0] * n))
+            core.step()
+            grown, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert grown < 2_000_000  # 40 bytes a request; a body of one would be 4,000
+        core.cancel()
+
+
+def test_an_answer_under_way_takes_little_memory() -> None:
+    ids = [[i] for i in range(1_300)]
+
+    def play(peer: Peer) -> None:
+        peer.request()
+        for each in stream(ids, "length")[:-3]:
+            peer.send(chunk(each) if each is not None else b"")
+        peer.gone()
+
+    def head(peer: Peer) -> None:
+        peer.send(HEAD)
+        play(peer)
+
+    with server(head) as running, core_of(running.url, connections=8) as core:
+        core.submit(requests(8))
+        tracemalloc.start()
+        try:
+            drive(core, lambda _: core.counters()["bytes_received"] > 8 * 1_200 * 200)
+            grown, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert grown / 8 < 60_000, grown  # received were 300,000 bytes each

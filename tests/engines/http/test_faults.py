@@ -132,6 +132,12 @@ def test_an_error_in_the_middle_of_a_long_stream() -> None:
     only_failure(once(HEAD, *map(chunk, frames), chunk(frame(usage(50))), chunk(DONE), END), "sse_error", "blocks")
 
 
+def test_an_error_at_the_end_of_a_stream_that_breaks_off() -> None:
+    frames = [*(frame(event([i])) for i in range(50)), frame({"error": {"message": "out of blocks"}})]
+    only_failure(once(HEAD, *map(chunk, frames)), "sse_error", "out of blocks")
+    only_failure(once(HEAD, b"".join(map(chunk, frames))), "sse_error", "out of blocks")
+
+
 @pytest.mark.parametrize("pieces", [1, 2, 3])
 def test_a_stream_that_breaks_off(pieces: int) -> None:
     only_failure(once(HEAD, *map(chunk, stream(ANSWER)[:pieces])), "truncated", "in the middle")
