@@ -67,6 +67,35 @@ class TestStarted:
         assert first.environment["TIKTOKEN_ENCODINGS_BASE"] == str(tmp_path / "vocabulary")
         assert first.environment["XDG_CACHE_HOME"] == str(tmp_path / "cache" / "servers" / "xdg")
 
+    @pytest.mark.parametrize("stubborn", [True, False])
+    def test_in_a_container(self, tmp_path: Path, folder: Path, stubborn: bool) -> None:
+        """A docker that writes the id it was asked to and runs what stands behind the image."""
+        engine = fake_http_engine(tmp_path, *(["--ignores-term"] if stubborn else []))
+        told = tmp_path / "told"
+        docker = tmp_path / "bin" / "docker"
+        docker.write_text(
+            f"""#!/bin/sh
+echo "$@" >> {told}
+test "$1" = run || exit 0
+while [ "$1" != img ]; do test "$1" = --cidfile && printf 0123abcd > "$2"; shift; done
+shift
+exec "$@"
+"""
+        )
+        docker.chmod(0o755)
+        content = engine.model_dump()
+        content["launch"]["prefix"] = ["docker", "run", "--rm", "--gpus", '"device={gpus}"', "img"]
+        engine = HttpEngine.model_validate(content)
+        plans = server_plans(engine, folder, make=True)
+        with running(plans, ready_s=60, observer=ignore, grace_s=0.3 if stubborn else 20):
+            assert (folder / "server-0.cid").read_text() == "0123abcd"
+        lines = told.read_text().splitlines()
+        assert f"--volume {folder}:{folder}" in lines[0]
+        assert "--env FAKE_WORDS" in lines[0]
+        assert '--rm --gpus "device=0" img trtllm-serve' in lines[0]
+        assert lines[1:] == ["rm --force 0123abcd"]
+        assert not (folder / "server-0.cid").exists()
+
     def test_a_death_in_mid_run(self, tmp_path: Path, folder: Path) -> None:
         engine = fake_http_engine(tmp_path, "--dies-when", tmp_path / "now")
         with serving(engine, name="x", folder=folder, observer=ignore) as up:
