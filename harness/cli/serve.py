@@ -15,17 +15,15 @@ from harness.engines.base import EngineInfo
 from harness.engines.checkpoint import make_tiny_gpt_oss
 from harness.engines.start import EngineSpec
 from harness.errors import EXIT_OK, ConfigError, MissingError
-
-LARGEST_PORT = 65_535
-CHATS = ("auto", "gpt-oss", "plain")
+from harness.serve.faults import PlannedFault
+from harness.serve.settings import CHATS, LARGEST_PORT, ServeSettings
 
 
 def run(argv: list[str]) -> int:
     """Serves until it is told to end (^C, SIGTERM): 0. 3: the port is in use; 4: the engine died."""
     options = _parser().parse_args(argv)
     try:
-        from harness.serve.faults import PlannedFault
-        from harness.serve.server import ServeSettings, serve
+        from harness.serve.server import serve
     except ModuleNotFoundError as error:
         raise MissingError(f"the verb serve needs the package {error.name}", mend="pip install '.[serve]'") from error
     spec = _spec(options)

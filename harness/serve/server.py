@@ -11,7 +11,6 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -27,11 +26,12 @@ from harness.errors import ConfigError, MissingError
 from harness.serve.app import Service
 from harness.serve.bridge import DATASET, Bridge
 from harness.serve.chat_words import ChatFormat
-from harness.serve.faults import FaultPlan, PlannedFault
+from harness.serve.faults import FaultPlan
 from harness.serve.gpt_oss_chat import GptOssChat
 from harness.serve.line import OpenLineProtocol
 from harness.serve.plain_chat import PlainChat
 from harness.serve.sampling import Limits
+from harness.serve.settings import ServeSettings
 from harness.serve.texts import Codec, GptOssCodec, PlainCodec
 
 KEEP_ALIVE_S: Final = 5
@@ -45,27 +45,6 @@ DEATH_NOTICE_S: Final = 3.0
 """How long a server whose engine is dead says so on ``/health`` before it ends too."""
 EXIT_ASKED_DEATH: Final = 87
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-CHATS: Final = ("auto", "gpt-oss", "plain")
-
-
-@dataclass(frozen=True, slots=True)
-class ServeSettings:
-    """What is served, where and how.
-
-    ``model`` is the name in ``/v1/models``; ``seed`` is for requests without one; ``port`` 0 is any that is free.
-    ``chat`` is one of :data:`CHATS`: gpt-oss's needs its vocabulary and openai-harmony, and *auto* takes it where both
-    are there. ``ready_s`` bounds how long the engine may take to come up.
-    """
-
-    engine: EngineSpec
-    model: str
-    host: str = "127.0.0.1"
-    port: int = 0
-    chat: str = "auto"
-    stream_interval: int = 1
-    seed: int = 0
-    faults: tuple[PlannedFault, ...] = ()
-    ready_s: float = 600.0
 
 
 def serve(settings: ServeSettings, listening: Callable[[str, EngineInfo], None]) -> None:
@@ -137,11 +116,9 @@ async def _serve(
         rows=_rows(settings.engine, info),
         die=die,
     )
-    server = _Server(_config(service), bridge, lambda: listening(_url(listener), info))
+    server = _Server(_config(service), bridge, settings, lambda: listening(_url(listener), info))
     try:
         await server.serve(sockets=[listener])
-    except OSError as error:
-        raise _no_port(settings.host, settings.port, error) from None
     finally:
         bridge.close()
     if bridge.death is not None:
@@ -164,9 +141,12 @@ def _config(service: Service) -> uvicorn.Config:
 class _Server(uvicorn.Server):
     """Ends cleanly: streams may go on for a moment, then they are told that there is no more."""
 
-    def __init__(self, config: uvicorn.Config, bridge: Bridge, listening: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, bridge: Bridge, settings: ServeSettings, listening: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._bridge = bridge
+        self._settings = settings
         self._listening = listening
 
     @contextlib.contextmanager
@@ -183,8 +163,11 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(each)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Says so once it is up."""
-        await super().startup(sockets)
+        """Says so once it is up. Raises MissingError where another was first to listen at the port."""
+        try:
+            await super().startup(sockets)
+        except OSError as error:
+            raise _no_port(self._settings.host, self._settings.port, error) from None
         self._listening()
 
     def end_soon(self, delay_s: float) -> None:

@@ -9,11 +9,14 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cli import serve as verb
+from harness.engines.start import EngineSpec
 from harness.errors import ConfigError, MissingError
+from harness.serve.settings import ServeSettings
 from tests.serve.client import Server, ask, run_serve
 
 SCRIPT = json.dumps({"vocab_size": 300, "length": 100, "faults": {"serve": {"hang": [7], "die": 9}}})
@@ -161,6 +164,38 @@ def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingError, match="the verb serve needs the package uvicorn"):
         verb.run(["--engine=scripted"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"chat": "plane"}, "unknown format of chats 'plane'"),
+        ({"port": 1 << 16}, "cannot be served: port 65536"),
+        ({"stream_interval": 0}, "stream_interval 0"),
+        ({"seed": -1}, "seed -1"),
+        ({"ready_s": float("nan")}, "ready_s nan"),
+    ],
+)
+def test_settings_that_cannot_be(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ServeSettings(EngineSpec("scripted"), "m", **fields)
+
+
+def test_a_port_that_another_took_while_the_engine_came_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two may hold a port that neither listens at yet; only one can listen."""
+    from harness.serve import server
+
+    with server.bound("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        start = server.start_engine
+
+        def start_and_be_late(*args: Any, **named: Any) -> Any:
+            first.listen()
+            return start(*args, **named)
+
+        monkeypatch.setattr(server, "start_engine", start_and_be_late)
+        with pytest.raises(MissingError, match=f"port {port} of 127.0.0.1 is in use"):
+            verb.run([*OPTIONS, f"--port={port}"])
 
 
 def test_an_ipv6_address() -> None:
