@@ -46,24 +46,20 @@ class TrtllmCore:
         checkpoint = _checkpoint(settings)
         self._vocab_size = _vocab_size(settings)
         self._llm = load_model(library, settings)
-        have = read_back(self._llm.args)
-        slots = have.get("max_batch_size")
-        if not isinstance(slots, int):
-            raise EngineDied(f"TensorRT-LLM says that its max_batch_size is {slots!r}", expected="a number")
         self._max_total_tokens = settings.max_seq_len
         self._info = EngineInfo(
             kind="trtllm",
             vocab_size=self._vocab_size,
             max_total_tokens=settings.max_seq_len,
-            slots=slots,
+            slots=settings.max_batch_size,
             checkpoint=checkpoint,
             versions=library.versions,
-            settings={"options": dict(settings.options), "read_back": have},
+            settings={"options": dict(settings.options), "read_back": read_back(self._llm.args)},
             not_submittable=("stand-in checkpoint",) if checkpoint.stand_in else (),
         )
         self._failures = 0
         self._broken: Broken | None = None
-        self._loop = LoopThread(self._llm, library, self._unservable, _WINDOW * slots)
+        self._loop = LoopThread(self._llm, library, self._unservable, _WINDOW * settings.max_batch_size)
 
     def info(self) -> EngineInfo:
         """What it is; valid before the first request."""

@@ -130,9 +130,13 @@ def load_model(library: Library, settings: TrtllmSettings) -> Llm:
 def read_back(args: object) -> dict[str, Plain]:
     """What LLM's arguments are now, flat (``kv_cache_config.dtype``), defaults included.
 
-    Only plain values; strings that are paths of this machine are left out.
+    Only plain values; environment variables, and strings that are paths of this machine, are left out.
     """
-    return {key: value for key, value in _leaves("", args) if not (isinstance(value, str) and value.startswith("/"))}
+    return {key: value for key, value in _leaves("", args) if not _private(key, value)}
+
+
+def _private(key: str, value: Plain) -> bool:
+    return key.startswith("env_overrides") or (isinstance(value, str) and value.startswith("/"))
 
 
 def _leaves(prefix: str, value: object) -> Iterator[tuple[str, Plain]]:

@@ -233,7 +233,10 @@ class LoopThread:
 
     def _ended(self, session: _Session, request: _Request, task: asyncio.Task[None]) -> None:
         del session.working[request.number]
-        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            self._tell(session, Failure(request.number, "cancelled", "TensorRT-LLM gave the request up"))
+            return
+        error = task.exception()
         if isinstance(error, self._library.request_error):
             self._tell(session, Failure(request.number, "engine_error", str(error)))
         elif error is not None:

@@ -16,6 +16,10 @@ from harness.errors import ConfigError, UnknownName
 
 OURS: Final = ("model", "skip_tokenizer_init")
 """Arguments of ``tensorrt_llm.LLM`` that the engine gives itself."""
+_NEEDED: Final = {
+    "max_seq_len": "tokens of a prompt and its answer together",
+    "max_batch_size": "requests that are worked on at once",
+}
 _GOLDEN = 0x9E3779B97F4A7C15
 _64_BITS = (1 << 64) - 1
 
@@ -24,9 +28,9 @@ _64_BITS = (1 << 64) - 1
 class TrtllmSettings:
     """How a :class:`~harness.engines.trtllm.TrtllmCore` is made.
 
-    ``options`` are arguments of ``tensorrt_llm.LLM`` (LlmArgs), nested as in its YAML; ``max_seq_len`` must be among
-    them. ``name`` is what the checkpoint is called and ``weight_data_type`` what its weights are; "" for its folder's
-    name, and for what its files say.
+    ``options`` are arguments of ``tensorrt_llm.LLM`` (LlmArgs), nested as in its YAML, ``max_seq_len`` and
+    ``max_batch_size`` among them. ``name`` is what the checkpoint is called and ``weight_data_type`` what its weights
+    are; "" for its folder's name, and for what its files say.
     """
 
     checkpoint: Path
@@ -40,18 +44,24 @@ class TrtllmSettings:
                 raise ConfigError(
                     f"options say {key}", where="engine.options", mend=f"remove {key}: the engine says it"
                 )
-        length = self.options.get("max_seq_len")
-        if not isinstance(length, int) or isinstance(length, bool) or length < 1:
-            raise ConfigError(
-                f"TensorRT-LLM's max_seq_len is {length!r}",
-                where="engine.options",
-                expected="max_seq_len: tokens of a prompt and its answer together; without it nobody knows what fits",
-            )
+        for key, meaning in _NEEDED.items():
+            number = self.options.get(key)
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise ConfigError(
+                    f"TensorRT-LLM's {key} is {number!r}",
+                    where="engine.options",
+                    expected=f"{key}: {meaning}; its default is not told until the weights are loaded",
+                )
 
     @property
     def max_seq_len(self) -> int:
         """Tokens that a prompt and its answer may have together."""
         return int(str(self.options["max_seq_len"]))
+
+    @property
+    def max_batch_size(self) -> int:
+        """Requests that are worked on at once."""
+        return int(str(self.options["max_batch_size"]))
 
     @classmethod
     def parse(cls, settings: Mapping[str, object]) -> TrtllmSettings:

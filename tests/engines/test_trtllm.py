@@ -36,6 +36,7 @@ from tests.engines.trtllm_double import double_in_place, make_checkpoint
 
 END = 99
 SLOTS = 4
+SMALL = {"max_seq_len": 9, "max_batch_size": 2}
 PATIENCE_S = 20.0
 NONE, FIRST, ALL = TokenEvents.NONE, TokenEvents.FIRST, TokenEvents.ALL
 Build = Callable[..., TrtllmCore]
@@ -145,7 +146,11 @@ def ask(core: TrtllmCore, prompts: Sequence[Sequence[int]], load: Workload) -> H
 
 
 def test_it_says_what_it_is(make: Build, checkpoint: Path) -> None:
-    options = {"kv_cache_config": {"enable_block_reuse": False}, "num_postprocess_workers": 2}
+    options = {
+        "kv_cache_config": {"enable_block_reuse": False},
+        "num_postprocess_workers": 2,
+        "env_overrides": {"HF_TOKEN": "secret"},
+    }
     info = make(**options).info()
     assert (info.kind, info.vocab_size, info.max_total_tokens, info.slots) == ("trtllm", 1000, 256, SLOTS)
     assert info.versions == {"tensorrt_llm": "0.0.0+double", "torch": "2.9.1", "CUDA": "13.0"}
@@ -160,6 +165,7 @@ def test_it_says_what_it_is(make: Build, checkpoint: Path) -> None:
     assert have["kv_cache_config.free_gpu_memory_fraction"] == 0.9, "a default that nobody gave is told too"
     assert have["scheduler_config.capacity_scheduler_policy"] == "GUARANTEED_NO_EVICT"
     assert "model" not in have, "no path of the machine"
+    assert not [key for key in have if "env" in key], "no environment"
     json.dumps(info.settings, allow_nan=False)
 
 
@@ -169,7 +175,7 @@ def test_a_stand_in_is_never_submittable(make: Build, checkpoint: Path) -> None:
 
 
 def test_weights_are_hashed_once_and_called_as_stated(make: Build, checkpoint: Path, tmp_path: Path) -> None:
-    settings = {"checkpoint": str(checkpoint), "options": {"max_seq_len": 9}, "name": "org/model"}
+    settings = {"checkpoint": str(checkpoint), "options": SMALL, "name": "org/model"}
     one = make().info().checkpoint
     other = build(settings | {"weight_data_type": "bf16"})
     other.close()
@@ -324,6 +330,13 @@ def test_an_error_of_one_request_is_its_own(make: Build, double: Any) -> None:
     assert list(heard.answers) == [1]
 
 
+def test_a_request_that_the_library_gives_up_is_not_lost(make: Build, double: Any) -> None:
+    double.script.answers = {1: double.Answer(given_up=True)}
+    heard = ask(make(), [[1], [2]], workload())
+    assert heard.failures[0].kind == "cancelled"
+    assert list(heard.answers) == [1]
+
+
 def test_a_request_that_the_library_refuses_fails(make: Build, double: Any) -> None:
     double.script.refused = "n exceeds max_batch_size"
     heard = ask(make(), [[1]], workload())
@@ -427,11 +440,12 @@ def test_loading_that_fails_is_told(make: Build, double: Any) -> None:
         ({"checkpoint": 3}, "needs a checkpoint"),
         ({"checkpoint": "x", "options": [1]}, "options are"),
         ({"checkpoint": "x", "options": {}}, "max_seq_len is None"),
-        ({"checkpoint": "x", "options": {"max_seq_len": True}}, "max_seq_len is True"),
-        ({"checkpoint": "x", "options": {"max_seq_len": 0}}, "max_seq_len is 0"),
-        ({"checkpoint": "x", "options": {"max_seq_len": 9, "model": "y"}}, "options say model"),
-        ({"checkpoint": "x", "options": {"max_seq_len": 9}, "name": 3}, "name is 3"),
-        ({"checkpoint": "x", "options": {"max_seq_len": 9}, "weight_data_type": 4}, "weight_data_type is 4"),
+        ({"checkpoint": "x", "options": SMALL | {"max_seq_len": True}}, "max_seq_len is True"),
+        ({"checkpoint": "x", "options": SMALL | {"max_seq_len": 0}}, "max_seq_len is 0"),
+        ({"checkpoint": "x", "options": {"max_seq_len": 9}}, "max_batch_size is None"),
+        ({"checkpoint": "x", "options": SMALL | {"model": "y"}}, "options say model"),
+        ({"checkpoint": "x", "options": SMALL, "name": 3}, "name is 3"),
+        ({"checkpoint": "x", "options": SMALL, "weight_data_type": 4}, "weight_data_type is 4"),
     ],
 )
 def test_settings_that_cannot_be_meant(settings: dict[str, object], says: str) -> None:
@@ -452,7 +466,7 @@ def test_a_checkpoint_without_a_vocabulary(make: Build, checkpoint: Path) -> Non
 
 def test_no_checkpoint(double: Any, tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="no such checkpoint"):
-        build({"checkpoint": str(tmp_path / "nothing"), "options": {"max_seq_len": 9}})
+        build({"checkpoint": str(tmp_path / "nothing"), "options": SMALL})
 
 
 # -- where it cannot be ------------------------------------------------------------------------------------------------
@@ -461,7 +475,7 @@ def test_no_checkpoint(double: Any, tmp_path: Path) -> None:
 def test_no_library(monkeypatch: pytest.MonkeyPatch, checkpoint: Path) -> None:
     monkeypatch.setitem(sys.modules, "tensorrt_llm", None)
     with pytest.raises(MissingError, match="tensorrt_llm cannot be imported: ModuleNotFoundError") as caught:
-        build({"checkpoint": str(checkpoint), "options": {"max_seq_len": 9}})
+        build({"checkpoint": str(checkpoint), "options": SMALL})
     assert caught.value.exit_code == 3
     assert "container" in str(caught.value)
     here = f"this is Python {sys.version_info[0]}.{sys.version_info[1]}"
@@ -475,18 +489,18 @@ def test_no_cuda_library(monkeypatch: pytest.MonkeyPatch, checkpoint: Path, tmp_
     monkeypatch.syspath_prepend(broken.parent)
     monkeypatch.delitem(sys.modules, "tensorrt_llm", raising=False)
     with pytest.raises(MissingError, match=r"ImportError: libcuda\.so\.1"):
-        build({"checkpoint": str(checkpoint), "options": {"max_seq_len": 9}})
+        build({"checkpoint": str(checkpoint), "options": SMALL})
 
 
 def test_no_gpu(double: Any, monkeypatch: pytest.MonkeyPatch, checkpoint: Path) -> None:
     monkeypatch.setattr(sys.modules["torch"].cuda, "device_count", lambda: 0)
     with pytest.raises(MissingError, match="finds no GPU"):
-        build({"checkpoint": str(checkpoint), "options": {"max_seq_len": 9}})
+        build({"checkpoint": str(checkpoint), "options": SMALL})
 
 
 @pytest.mark.skipif(find_spec("tensorrt_llm") is not None, reason="TensorRT-LLM is installed here")
 def test_the_real_path_on_a_machine_without_it(checkpoint: Path, tmp_path: Path) -> None:
-    spec = EngineSpec("trtllm", {"checkpoint": str(checkpoint), "options": {"max_seq_len": 9}})
+    spec = EngineSpec("trtllm", {"checkpoint": str(checkpoint), "options": SMALL})
     with pytest.raises(MissingError, match="tensorrt_llm cannot be imported"):
         build_core(spec)
     log = tmp_path / "engine.log"

@@ -26,6 +26,7 @@ class Answer:
     finish_reason: str = ""
     error: str = ""
     crash: str = ""
+    given_up: bool = False
 
 
 @dataclass
@@ -87,6 +88,7 @@ class LlmArgs(_Model):
     max_seq_len: int | None = None
     stream_interval: int = 1
     num_postprocess_workers: int = 0
+    env_overrides: dict[str, str] | None = None
     kv_cache_config: KvCacheConfig = KvCacheConfig()
     scheduler_config: SchedulerConfig = SchedulerConfig()
 
@@ -140,7 +142,7 @@ class RequestOutput:
         self.streaming = streaming
         self.cancelled = False
         self._finished = False
-        self._queue: asyncio.Queue[tuple[list[int], str | None] | Exception] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[list[int], str | None] | BaseException] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -151,12 +153,12 @@ class RequestOutput:
         script.aborted += 1
         self.cancelled = True
 
-    def answer(self, content: tuple[list[int], str | None] | Exception) -> None:
+    def answer(self, content: tuple[list[int], str | None] | BaseException) -> None:
         self._loop.call_soon_threadsafe(self._queue.put_nowait, content)
 
     async def _step(self) -> None:
         content = await self._queue.get()
-        if isinstance(content, Exception):
+        if isinstance(content, BaseException):
             raise content
         tokens, finish_reason = content
         output = self.outputs[0]
@@ -243,12 +245,14 @@ class LLM:
 
     def _begin(self, request: RequestOutput) -> None:
         answer = script.answers.get(request.prompt_token_ids[0], script.default)
-        if answer.error or answer.crash:
+        if answer.error or answer.crash or answer.given_up:
             self._ended += 1
         if answer.error:
             request.answer(RequestError(answer.error))
         elif answer.crash:
             request.answer(RuntimeError(answer.crash))
+        elif answer.given_up:
+            request.answer(asyncio.CancelledError())
         else:
             tokens, reason = _whole_answer(request, answer)
             ends_with_token = reason == "length" or (script.end_id_in_token_ids and not script.end_id_alone)
