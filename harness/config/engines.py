@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +18,8 @@ PLACEHOLDERS = ("gpus", "replica", "folder")
 
 _LAST_PORT = 65535
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
+_SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|CREDENTIALS?|(API|ACCESS|PRIVATE)_?KEY)$", re.IGNORECASE)
+_ASSIGNED = re.compile(r"(\w+)=(?=.)")
 _ENDPOINT = re.compile(r"https?://[^/?#@\s]+")
 
 
@@ -75,6 +78,12 @@ class ServedCheckpoint(Strict):
     weight_data_type: Annotated[str, Field(min_length=1)]
 
 
+def _refuse_secrets(names: Iterable[str]) -> None:
+    secrets = sorted(name for name in names if _SECRET.search(name))
+    if secrets:
+        raise ValueError(f"{', '.join(secrets)}: this file is published; set it in the environment instead")
+
+
 class Launch(Strict):
     """How servers are started. Replica i listens on ``port + i``.
 
@@ -88,9 +97,16 @@ class Launch(Strict):
     env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = Field(default_factory=dict)
     ready_s: Annotated[float, Field(gt=0)] = 3600
 
+    @field_validator("env")
+    @classmethod
+    def _no_secrets(cls, env: dict[str, str]) -> dict[str, str]:
+        _refuse_secrets(env)
+        return env
+
     @field_validator("prefix")
     @classmethod
     def _placeholders_are_known(cls, prefix: list[str]) -> list[str]:
+        _refuse_secrets(name for word in prefix for name in _ASSIGNED.findall(word))
         for word in prefix:
             for name in _PLACEHOLDER.findall(word):
                 if name not in PLACEHOLDERS:

@@ -90,6 +90,9 @@ def test_tensorrt_llm_in_process(tmp_path: Path) -> None:
         ({"launch": {"prefix": "docker run"}}, "valid list"),
         ({"launch": {"env": {"A B": "1"}}}, "match pattern"),
         ({"launch": {"env": {"A": 1}}}, "valid string"),
+        ({"launch": {"env": {"HF_TOKEN": "hf_x"}}}, "HF_TOKEN: this file is published"),
+        ({"launch": {"env": {"my_api_key": "x", "MAX_TOKENS": "9"}}}, "my_api_key: this file is published"),
+        ({"launch": {"prefix": ["docker", "--env=HF_TOKEN=hf_x", "img"]}}, "HF_TOKEN: this file is published"),
         ({"launch": {"ready_s": 0}}, "greater than 0"),
         ({"launch": {"ready": 5}}, "did you mean 'ready_s'?"),
         ({"clients": {"processes": 12}}, "12 client processes cannot be shared evenly by 8 replicas"),
@@ -110,6 +113,11 @@ def test_client_processes_that_replicas_can_share(tmp_path: Path, processes: int
     engine = read(tmp_path, ENGINE | {"clients": {"processes": processes}}).engine
     assert isinstance(engine, HttpEngine)
     assert engine.clients.processes == processes
+
+
+def test_a_secret_may_be_named_where_it_is_not_told(tmp_path: Path) -> None:
+    launch = {"prefix": ["docker", "run", "-e", "HF_TOKEN", "img"], "env": {"MAX_NUM_TOKENS": "9"}}
+    assert read(tmp_path, ENGINE | {"launch": launch}).engine.kind == "http"
 
 
 def test_the_last_port_there_is(tmp_path: Path) -> None:
