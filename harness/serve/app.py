@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import time
 from array import array
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -27,7 +27,7 @@ from harness.serve.bridge import Bridge, Generation, GenerationFailed
 from harness.serve.chat_words import ChatFormat, Reader
 from harness.serve.faults import HEADER, RETRY_AFTER_S, STATUS, Fault, FaultPlan, Kind
 from harness.serve.line import EventStream, Line, OneResponse, unless_gone, until_gone
-from harness.serve.refusal import Refusal
+from harness.serve.refusal import BAD_REQUEST, Refusal
 from harness.serve.requests import ChatRequest, CompletionRequest, SampledRequest, read
 from harness.serve.sampling import Limits
 from harness.serve.texts import Codec
@@ -135,12 +135,27 @@ class Service:
         if fault is not None and (instead := await _instead_of_an_answer(fault, request)) is not None:
             return instead
         asked_for = await _read(ChatRequest, request)
-        generation, reader = self._start_chat(asked_for, request)
-        asked = self._asked(asked_for, fault)
-        if asked_for.stream:
-            events = answers.chat_events(generation, asked, reader, Line(request))
-            return self._stream(events, generation, fault, request)
-        return await self._whole(answers.whole_chat(generation, asked, reader), generation, fault, request)
+        with self._told_as_a_chat():
+            generation, reader = self._start_chat(asked_for, request)
+            asked = self._asked(asked_for, fault)
+            if asked_for.stream:
+                events = answers.chat_events(generation, asked, reader, Line(request))
+                return self._stream(events, generation, fault, request)
+            return await self._whole(answers.whole_chat(generation, asked, reader), generation, fault, request)
+
+    @contextlib.contextmanager
+    def _told_as_a_chat(self) -> Generator[None, None, None]:
+        """What goes wrong behind the reading of a chat of gpt-oss has a type of its own."""
+        try:
+            yield
+        except (GenerationFailed, Refusal) as error:
+            if (
+                not self.chat.gpt_oss
+                or self.bridge.death is not None
+                or getattr(error, "status", BAD_REQUEST) != BAD_REQUEST
+            ):
+                raise
+            raise Refusal(str(error), kind="internal_error") from None
 
     def _fault(self, request: Request) -> Fault | None:
         try:

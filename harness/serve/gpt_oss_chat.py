@@ -29,7 +29,7 @@ class GptOssChat:
     def __init__(self) -> None:
         self._codec = GptOssCodec()
         encoding: Any = self._codec.encoding
-        self.stop_ids: tuple[int, ...] = tuple(encoding.stop_tokens_for_assistant_actions())
+        self.stop_ids: tuple[int, ...] = tuple(sorted(encoding.stop_tokens_for_assistant_actions()))
 
     def prompt(self, request: ChatRequest) -> list[int]:
         """The system text with the effort, what the developer says and offers, the messages."""

@@ -331,7 +331,7 @@ def test_a_harmony_prompt_has_all_that_was_said() -> None:
         "and now?<|end|><|start|>assistant",
     ):
         assert part in text, part
-    assert chat.stop_ids == (200_012, 200_002)
+    assert chat.stop_ids == (200_002, 200_012)
 
 
 @pytest.mark.harmony

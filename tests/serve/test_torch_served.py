@@ -126,3 +126,11 @@ def test_a_chat_of_gpt_oss(served: Server) -> None:
     assert "".join(each["choices"][0]["delta"]["content"] for each in middle) == message["content"]
     assert end["choices"] == [{"index": 0, "delta": {}, "finish_reason": "length"}]
     assert usage["choices"] == [] and usage["usage"]["completion_tokens"] == 6
+
+
+@pytest.mark.harmony
+def test_what_a_chat_of_gpt_oss_cannot_be_has_a_type_of_its_own(served: Server) -> None:
+    for stream in (True, False):
+        answer = served.chat("hi", stream=stream, prompt_token_ids=[1] * 256)
+        assert (answer.status, answer.json["type"], answer.json["code"]) == (400, "internal_error", 400)
+    assert served.chat("hi", n=2).json["type"] == "BadRequestError"
