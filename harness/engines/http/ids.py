@@ -87,7 +87,7 @@ class IdsReader:
         if self._accumulates is False:
             events = block.split(NEXT_EVENT)
             if len(events) > TAIL_EVENTS and self._cut(events[:-TAIL_EVENTS]):
-                self._events.put_back(NEXT_EVENT.join([b"", *events[-TAIL_EVENTS:]]))
+                self._events.put_back(NEXT_EVENT.join([b"", *events[-TAIL_EVENTS:]])[2:])
                 return
         events = data_of(block)
         for event in events[-TAIL_EVENTS:] if self._accumulates else events:

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.engines.base import Finish
+from harness.engines.http import ids as ids_module
 from harness.engines.http.dialects import DIALECTS
 from harness.engines.http.ids import Expected, IdsReader
 from harness.engines.http.problems import BadAnswer
 from harness.engines.http.sse import EventStream
-from tests.engines.http.play import MODEL, event, usage
+from tests.engines.http.play import MODEL, event, stream, usage
 
 STOP = 200_002
 IDS = st.lists(st.integers(0, 200_001), max_size=6)
@@ -139,6 +140,17 @@ def test_a_regular_stream_is_cut_at_its_keys_and_reads_the_same(pieces: list[lis
     reader.feed(stream[:first])
     reader.feed(stream[first:])
     assert reader.finish().tokens.tolist() == [each for piece in pieces for each in piece]
+
+
+def test_most_events_of_a_regular_stream_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+    monkeypatch.setattr(ids_module, "_object", lambda text, of=ids_module._object: parsed.append(text) or of(text))
+    frames = stream([[i] for i in range(1_000)], "length")
+    reader = IdsReader(expected())
+    for place in range(0, len(frames), 50):
+        reader.feed(b"".join(frames[place : place + 50]))
+    assert reader.finish().tokens.tolist() == list(range(1_000))
+    assert len(parsed) <= 8
 
 
 def test_the_last_event_needs_no_blank_line() -> None:
