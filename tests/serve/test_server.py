@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -17,6 +18,7 @@ from harness.cli import serve as verb
 from harness.engines.start import EngineSpec
 from harness.errors import ConfigError, MissingError
 from harness.serve.settings import ServeSettings
+from tests.harness_process import ROOT
 from tests.serve.client import Server, ask, run_serve
 
 SCRIPT = json.dumps({"vocab_size": 300, "length": 100, "faults": {"serve": {"hang": [7], "die": 9}}})
@@ -137,6 +139,13 @@ def test_options_that_cannot_be_read(option: str, words: str, capsys: pytest.Cap
         verb.run([option])
     assert refused.value.code == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_page_names_every_option() -> None:
+    page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(--\w+)", page[page.index("## Options") : page.index("## Endpoints")]))
+    known = {action.option_strings[0] for action in verb._parser()._actions} - {"-h"}
+    assert named == known
 
 
 def test_an_address_of_another_machine() -> None:
