@@ -10,23 +10,34 @@ from harness.engines.gpus import GPUS
 
 HOST_NAMES: Final = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"}
-    | {"XDG_RUNTIME_DIR", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "SSL_CERT_FILE"}
+    | {"XDG_RUNTIME_DIR", "SSL_CERT_FILE", "CUDA_HOME", "CUDA_PATH", GPUS}
+    | {"CC", "CXX", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"}
+    | {"TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_CUOBJDUMP_PATH", "TRITON_NVDISASM_PATH"}
+    | {"TRITON_CUDACRT_PATH", "TRITON_CUDART_PATH", "TRITON_CUPTI_PATH", "TRITON_LIBCUDA_PATH"}
+    | {"OPAL_PREFIX", "PMIX_INSTALL_PREFIX", "PRTE_PREFIX"}
 )
-"""Of this machine: a container has its own."""
-HOST_FAMILIES: Final = ("LC_", "DOCKER_", "ENROOT_")
+"""Of this machine, or of the image that the harness itself runs in: where its compilers, kernels and MPI lie.
+
+A container that is started from here has its own.
+"""
+HOST_FAMILIES: Final = ("LC_", "DOCKER_", "ENROOT_", "OMPI_ALLOW_", *(f"OMPI_MCA_{x}" for x in ("btl", "coll", "pml")))
 NAMES: Final = frozenset(
     {"HF_HUB_OFFLINE", "HF_HOME", "HF_TOKEN", "TRANSFORMERS_OFFLINE", "TRITON_CACHE_DIR", "XDG_CACHE_HOME"}
     | {"DO_NOT_TRACK"}
 )
-FAMILIES: Final = ("CUDA_", "NCCL_", "UCX_", "NIXL_", "NVIDIA_", "TRTLLM_", "TLLM_", "TIKTOKEN_")
+FAMILIES: Final = (
+    *("CUDA_", "NVIDIA_", "NCCL_", "NVSHMEM_", "UCX_", "UCC_", "HCOLL_", "SHARP_", "NIXL_"),
+    *("TRTLLM_", "TLLM_", "TORCH_", "TORCHINDUCTOR_", "FLASHINFER_", "DG_", "TIKTOKEN_"),
+)
 FAMILIES_OF: Final[Mapping[str, tuple[str, ...]]] = {
-    "vllm": ("VLLM_", "FLASHINFER_", "TORCH_", "TORCHINDUCTOR_"),
-    "sglang": ("SGLANG_", "SGL_", "FLASHINFER_", "TORCH_", "TORCHINDUCTOR_"),
+    "vllm": ("VLLM_",),
+    "sglang": ("SGLANG_", "SGL_"),
     "torch": ("HARNESS_", "OMP_", "MKL_"),
 }
 SCHEDULER_FAMILIES: Final = ("SLURM_", "PMI", "OMPI_", "PRTE_", "OPAL_")
-"""What a scheduler told *this* process. A server that finds it takes itself for one rank of a larger job and waits for
-the others.
+"""What a scheduler told *this* process; what is listed above says how an image's MPI is installed and passes.
+
+A server that finds it takes itself for one rank of a larger job and waits for the others.
 """
 SCHEDULERS: Final = frozenset({"srun", "mpirun", "mpiexec", "trtllm-llmapi-launch"})
 """Words of a prefix that need it."""

@@ -69,6 +69,20 @@ def test_what_passes_is_listed() -> None:
     assert set(caches) >= {"HF_HOME", "XDG_CACHE_HOME", "TLLM_LLMAPI_BUILD_CACHE_ROOT"}
 
 
+def test_how_an_images_mpi_and_compilers_are_installed_is_not_the_schedulers_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In NVIDIA's images OPAL_PREFIX says where MPI lies; without it no worker of TensorRT-LLM can be started."""
+    image = {"OPAL_PREFIX": "/opt/hpcx/ompi", "OMPI_MCA_coll_hcoll_enable": "0", "OMPI_ALLOW_RUN_AS_ROOT": "1"}
+    image |= {"TRITON_PTXAS_PATH": "/usr/local/cuda/bin/ptxas", "TORCH_CUDA_ARCH_LIST": "10.0", "LIBRARY_PATH": "/l"}
+    job = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_MCA_orte_hnp_uri": "1", "PMIX_NAMESPACE": "x", "OPAL_OUTPUT": "1"}
+    monkeypatch.setitem(globals(), "OURS", image | job)
+    found = environment()
+    assert image.items() <= found.items()
+    assert not job.keys() & found.keys()
+    assert set(crosses_into_a_container(found, gpus_renumbered=True)) & image.keys() == {"TORCH_CUDA_ARCH_LIST"}
+
+
 def test_each_server_has_variables_of_its_own() -> None:
     assert environment("vllm")["VLLM_USE_V1"] == "1"
     assert environment("torch")["HARNESS_CACHE_DIR"] == "/cache"
@@ -79,7 +93,7 @@ def test_each_server_has_variables_of_its_own() -> None:
 @pytest.mark.parametrize("word", ["srun", "/usr/bin/mpirun", "mpiexec", "trtllm-llmapi-launch"])
 def test_a_schedulers_variables_pass_where_its_program_is_asked(word: str) -> None:
     found = environment(prefix=(word, "-n", "1"))
-    assert {name for name in found if name.startswith(("SLURM", "PMI", "OMPI"))} == {
+    assert {name for name in found if name.startswith(("SLURM", "PMI", "OMPI_COMM"))} == {
         "SLURM_JOB_ID", "SLURM_NTASKS", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE",
     }  # fmt: skip
     assert asks_a_scheduler([word])
