@@ -40,7 +40,7 @@ from harness.runs.rates import target_qps
 from harness.runs.warmup import warm_up
 
 _PATIENCE_S = 300.0
-_ENDING_S = 2.0
+_ENDING_S = 8.0
 _HEX_BYTES_PER_TOKEN = 8  # the accuracy log writes each int32 as eight hexadecimal digits
 _SPARE_BYTES = 256 << 20  # detail and summary logs, samples.arrow, user.conf
 
@@ -192,10 +192,12 @@ def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineGroup) -> Non
 
 
 def _ending(engine: EngineGroup) -> str | None:
-    """What of an engine that died has ended: its sockets close a moment before its processes have."""
+    """What of an engine that died has ended: sockets close before processes have, and who watches a server first ends
+    what it has left behind.
+    """
     deadline = time.monotonic() + _ENDING_S
     while (how := engine.ending()) is None and time.monotonic() < deadline:
-        time.sleep(_ENDING_S / 100)
+        time.sleep(0.02)
     return how
 
 
