@@ -70,3 +70,9 @@ def test_a_file_that_was_cut(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="cannot write"):
         write_samples(tmp_path / "none" / "samples.arrow", columns(1), np.zeros(1, np.int16), ["0"])
+
+
+def test_a_sample_that_no_replica_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "samples.arrow"
+    write_samples(path, columns(3), np.array([1, -1, 0], np.int16), ["east", "west"])
+    assert read_samples(path)["replica"].tolist() == [1, -1, 0]

@@ -7,11 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from harness.benchmarks.base import Dataset, ScriptedAnswers, Which
-from harness.config.models import ScriptedEngine
+from harness.config.models import ScriptedEngine, TrtllmEngine
 from harness.engines.base import PromptTable
-from harness.runs.engine_spec import engine_spec
+from harness.errors import ConfigError
+from harness.runs.engine_spec import engine_spec, trtllm_members
 
 
 def table(which: Which, *subsets: str) -> Dataset:
@@ -40,3 +42,35 @@ def test_a_table_is_told_the_shares_of_its_own_subsets(tmp_path: Path) -> None:
     assert asked == {"accuracy": {"aime": 0.8, "gpqa": 0.6, "typo": 0.1}, "TEST07": {"gpqa": 0.6}}
     assert set(spec.settings["answers"]) == {"b/accuracy", "b/TEST07"}
     assert spec.settings["faults"] == {"b/TEST07": {"hang": [1]}}
+
+
+def trtllm(**changes: Any) -> TrtllmEngine:
+    checkpoint = {"name": "openai/gpt-oss-120b", "path": "/models/gpt-oss", "weight_data_type": "mxfp4"}
+    options = {"tensor_parallel_size": 2, "max_seq_len": 4096}
+    content = {"kind": "trtllm", "version": "1.2", "checkpoint": checkpoint, "replicas": 2, "options": options}
+    return TrtllmEngine.model_validate(content | changes)
+
+
+@pytest.mark.parametrize(
+    ("named", "pinned"), [(None, ["0,1", "2,3"]), ("4,5,6,7", ["4,5", "6,7"]), ("GPU-a, GPU-b,GPU-c,GPU-d", None)]
+)
+def test_each_process_of_tensorrt_llm_has_its_own_gpus(
+    monkeypatch: pytest.MonkeyPatch, named: str | None, pinned: list[str] | None
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if named is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    members = trtllm_members(trtllm())
+    expected = pinned or ["GPU-a,GPU-b", "GPU-c,GPU-d"]
+    assert [member.environment["CUDA_VISIBLE_DEVICES"] for member in members] == expected
+    assert members[0].spec == members[1].spec
+    settings = members[0].spec.settings
+    assert settings["checkpoint"] == "/models/gpt-oss"
+    assert settings["name"] == "openai/gpt-oss-120b"
+    assert settings["options"] == {"tensor_parallel_size": 2, "max_seq_len": 4096}
+
+
+def test_too_few_gpus_for_all_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    with pytest.raises(ConfigError, match="take 4 GPUs, CUDA_VISIBLE_DEVICES names 3"):
+        trtllm_members(trtllm())

@@ -14,7 +14,7 @@ import pytest
 from harness.benchmarks.base import Dataset
 from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.engines.base import PromptTable
-from harness.errors import ConfigError, MissingError, RunBroke
+from harness.errors import ConfigError, EngineDied, MissingError, RunBroke
 from harness.events import Event, LegFinished, Note, ignore
 from harness.ledger import ResultsStore, State, read_record, write_record
 from harness.ledger.record import Counts
@@ -119,3 +119,34 @@ def test_a_disk_that_is_full_when_loadgen_has_ended_costs_no_run(
     endings.end_dead_runs(store, ignore)
     kept = read_record(folder / "run.json")
     assert (kept.state, kept.counts) == (State.MEASURED, counts)
+
+
+def test_how_an_engine_ended_may_be_known_a_moment_later(tmp_path: Path) -> None:
+    counts = Counts(issued=1, answered=0, failed=1, outstanding=0, output_tokens=0)
+    outcome = Outcome(
+        counts=counts,
+        failures=[],
+        error="it went away",
+        exit_code=4,
+        engine_died=True,
+        library_rows=1,
+        loaded_rows=1,
+    )
+    told = iter([None, None, "process 1 of the engine was ended by SIGKILL"])
+    engine: Any = SimpleNamespace(ending=lambda: next(told), logs=(tmp_path / "engine.log",))
+    with pytest.raises(EngineDied) as caught:
+        leg_module._raise_if_broken(outcome, tmp_path, engine)
+    assert caught.value.what == (
+        "the run broke: process 1 of the engine was ended by SIGKILL\n  the worker saw: it went away"
+    )
+    assert str(tmp_path / "engine.log") in (caught.value.mend or "")
+
+
+def test_a_run_that_broke_of_itself_does_not_wait_for_its_engine(tmp_path: Path) -> None:
+    counts = Counts(issued=1, answered=0, failed=0, outstanding=1, output_tokens=0)
+    outcome = Outcome(counts=counts, failures=[], error="no sense", exit_code=4, library_rows=1, loaded_rows=1)
+    asked: list[None] = []
+    engine: Any = SimpleNamespace(ending=lambda: asked.append(None), logs=())
+    with pytest.raises(RunBroke, match="the run broke: no sense"):
+        leg_module._raise_if_broken(outcome, tmp_path, engine)
+    assert len(asked) == 1
