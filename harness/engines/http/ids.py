@@ -223,6 +223,6 @@ def _packed(ids: list[int]) -> Int32Array:
 
 
 def _as_int32(ids: Int64Array) -> Int32Array:
-    if len(ids) and (int(ids.min()) < 0 or int(ids.max()) > HIGHEST_ID):
+    if len(ids) and int(ids.view(np.uint64).max()) > HIGHEST_ID:  # a negative one is high without its sign
         raise BadAnswer(BAD_ANSWER, "answered with token ids that are no int32 of at least 0")
     return ids.astype(np.int32)
