@@ -100,8 +100,8 @@ class ReplicasEngine:
     def poll(self, timeout_s: float) -> list[Event]:
         """What came since the last call; see :class:`~harness.engines.base.Engine`."""
         if self._held:
-            events, self._held = self._held, []
-            return events
+            held, self._held = self._held, []
+            return held
         deadline = time.monotonic() + timeout_s
         while self._died is None:
             readable, woken = self._waiter.wait(max(0.0, deadline - time.monotonic()))
