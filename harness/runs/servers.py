@@ -170,11 +170,17 @@ def _info(
             "server": engine.server,
             "replicas": engine.replicas,
             "options": engine.options,
-            "told": {**told[0].settings},
+            "told": _noted(told[0], engine),
         },
         not_submittable=tuple(reasons),
         replicas=tuple(name for name, _ in endpoints),
     )
+
+
+def _noted(told: probe.Told, engine: HttpEngine) -> dict[str, object]:
+    """What is kept of a server's own account: the options that were asked for, and the size of its cache."""
+    asked = {key.replace("-", "_") for key in engine.options}
+    return {key: value for key, value in told.settings.items() if key in asked or key.startswith("kv_cache_")}
 
 
 def _max_total_tokens(engine: HttpEngine, told: probe.Told, folder: Path) -> int:

@@ -112,9 +112,12 @@ def _here(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_here")
 class TestDryRun:
-    def test_prints_and_starts_nothing(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_prints_and_starts_nothing(
+        self, project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HF_TOKEN", "hf_1234567")
         first = free_ports(2)
-        launch = {"port": first, "env": {"MY_API_KEY": "sk-1234567", "PATH": "/bin"}}
+        launch = {"port": first, "env": {"PATH": "/bin"}}
         project.write(replicas=2, launch=launch)
         assert run_llm_server.run([*WORDS[1:], "--dry-run"]) == 0
         out = capsys.readouterr().out
@@ -126,8 +129,8 @@ class TestDryRun:
         assert f"trtllm-serve {path} --host 127.0.0.1 --port {first} --tokenizer {path}" in out
         assert "max_seq_len: 35840\n" in out
         assert "CUDA_VISIBLE_DEVICES=1" in out
-        assert "MY_API_KEY='***'" in out
-        assert "sk-1234567" not in out
+        assert "HF_TOKEN='***'" in out
+        assert "hf_1234567" not in out
         assert not project.scripted.results.exists()
         assert not (project.outside / "cache").exists()
 

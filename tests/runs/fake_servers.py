@@ -34,8 +34,9 @@ def fake_engine(folder: Path, *words: object, **changes: Any) -> dict[str, Any]:
         programs.mkdir(parents=True)
         program = programs / "trtllm-serve"
         program.write_text(
-            f"#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_SERVER))}"
-            ' --model "$(basename "$1")" "$@" $FAKE_WORDS\n'
+            "#!/bin/sh\n"
+            'eval "set -- --model \\"$(basename "$1")\\" \\"\\$@\\" $FAKE_WORDS"\n'  # the words are quoted for a shell
+            f'exec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_SERVER))} "$@"\n'
         )
         program.chmod(0o755)
         write_checkpoint(folder / "models" / "gpt-oss-120b")

@@ -103,6 +103,11 @@ exec "$@"
             wait_until(up.ending, "the end of the server")
             assert "ended with status 7" in str(up.ending())
 
+    def test_what_is_kept_of_a_servers_own_account(self, tmp_path: Path, folder: Path) -> None:
+        metrics = json.dumps([{"kvCacheStats": {"maxNumBlocks": 10, "tokensPerBlock": 32}}])
+        with serving(fake_http_engine(tmp_path, "--metrics", metrics), name="x", folder=folder, observer=ignore) as up:
+            assert up.info.settings["told"] == {"kv_cache_blocks": 10, "kv_cache_tokens": 320}
+
     def test_a_death_before(self, tmp_path: Path, folder: Path) -> None:
         engine = fake_http_engine(tmp_path, "--never-healthy", "--dies-after", 0.1)
         with (

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from harness.engines.launch.http import Reply, get
+from harness.engines.launch.secrets import is_secret
 from harness.errors import ConfigError, MissingError
 
 TIMEOUT_S: Final = 10.0
-SERVER_INFO: Final = "/get_server_info"
+SERVER_INFO: Final = ("/server_info", "/get_server_info")
+"""Of SGLang: by its newer name, and by the older one that later versions took away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def ask(server: str, url: str, *, timeout_s: float = TIMEOUT_S) -> Told:
             mend="start it (make run_llm_server), or mend engine.endpoints",
         )
     models = _entries(answer("/v1/models").json)
-    settings = _mapping(answer(SERVER_INFO).json) if server == "sglang" else {}
+    settings = _told_by_sglang(answer) if server == "sglang" else {}
     settings |= _cache_of(answer("/metrics").json) if server == "trtllm-serve" else {}
     version = _mapping(answer("/version").json).get("version", settings.get("version"))
     longest = next((m["max_model_len"] for m in models if isinstance(m.get("max_model_len"), int)), None)
@@ -104,6 +106,14 @@ def _differences(told: Told, asked: Asked) -> list[tuple[str, object, object]]:
 def _is_version(told: str, asked: str) -> bool:
     """Whether ``1.2.1`` is a 1.2; 1.20 is none."""
     return re.match(rf"v?{re.escape(asked)}(?!\d)", told) is not None
+
+
+def _told_by_sglang(answer: Callable[[str], Reply]) -> dict[str, Any]:
+    """Its arguments, less keys and what is no plain value: they stand in the record of a run."""
+    told = next((found for path in SERVER_INFO if (found := _mapping(answer(path).json))), {})
+    return {
+        key: value for key, value in told.items() if isinstance(value, str | int | float | None) and not is_secret(key)
+    }
 
 
 def _cache_of(metrics: object) -> dict[str, Any]:

@@ -53,9 +53,9 @@ class TestAsk:
         assert found == Told(found.url, ("a/b",), "0.32.0", 4096, {})
 
     def test_sglang(self, tmp_path: Path) -> None:
-        info = json.dumps({"version": "0.5.3", "tp_size": 2})
+        info = json.dumps({"version": "0.5.3", "tp_size": 2, "api_key": "sk-1", "internal_states": [{}], "seed": None})
         found = ask_fake(tmp_path, "sglang", "--server-info", info)
-        assert found.settings == {"version": "0.5.3", "tp_size": 2}
+        assert found.settings == {"version": "0.5.3", "tp_size": 2, "seed": None}
 
     def test_nobody_is_there(self) -> None:
         with pytest.raises(MissingError, match=r"no healthy vllm at http://127.0.0.1:\d+: .*refused") as caught:
