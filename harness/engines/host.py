@@ -28,7 +28,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Final, TextIO, TypeAlias
+from typing import Final, TextIO
 
 from harness.engines import wire
 from harness.engines.base import EngineCore, Event, Failure, Workload
@@ -40,7 +40,6 @@ from harness.errors import HarnessError, RunBroke
 PR_SET_PDEATHSIG: Final = 1
 LAST_WORDS_S: Final = 5.0
 FEW: Final = 256
-Descriptor: TypeAlias = "int | socket.socket | FrameStream"
 WAITING_CLIENTS: Final = 16
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -52,9 +51,10 @@ class Host:
         """``lifeline`` is a descriptor at whose end of file the host ends."""
         listener.setblocking(False)
         self._core = core
-        self._descriptor = core.descriptor()
         self._listener = listener
         self._lifelines = () if lifeline is None else (lifeline,)
+        self._descriptor = core.descriptor()
+        self._watch = Watch([*self._lifelines, *(() if self._descriptor is None else (self._descriptor,))])
         self._client: FrameStream | None = None
         self._workloads: dict[int, Workload] = {}
 
@@ -79,7 +79,7 @@ class Host:
             readable, _, _ = select.select((source, *self._lifelines), writers, (), self._core.wait_s())
             due = False
         else:
-            readable = _polled((source, *self._lifelines, self._descriptor), writers, self._core.wait_s())
+            readable = self._watch.wait(source, bool(writers), self._core.wait_s())
             due = self._descriptor in readable
         if self._lifelines and self._lifelines[0] in readable and not os.read(self._lifelines[0], 4096):
             return False
@@ -164,18 +164,29 @@ class Host:
             return  # nobody is left to be told; the log has it
 
 
-def _polled(readers: Sequence[Descriptor], writers: Sequence[Descriptor], timeout_s: float | None) -> list[Descriptor]:
-    """Those that can be read, as ``select`` tells; which takes no descriptors as high as many connections make them."""
-    poller = select.poll()
-    by_number = {reader if isinstance(reader, int) else reader.fileno(): reader for reader in readers}
-    flags = dict.fromkeys(by_number, select.POLLIN)
-    for writer in writers:
-        number = writer if isinstance(writer, int) else writer.fileno()
-        flags[number] = flags.get(number, 0) | select.POLLOUT
-    for number, wanted in flags.items():
-        poller.register(number, wanted)
-    found = poller.poll(None if timeout_s is None else timeout_s * 1000)
-    return [by_number[number] for number, told in found if number in by_number and told != select.POLLOUT]
+class Watch:
+    """Waits as ``select`` does, for one source and some descriptors that stay: of any number, where ``select`` takes
+    none as high as many connections make them.
+    """
+
+    def __init__(self, lasting: Sequence[int]) -> None:
+        self._poller = select.poll()
+        for number in lasting:
+            self._poller.register(number, select.POLLIN)
+        self._watched = (-1, 0)
+
+    def wait(
+        self, source: socket.socket | FrameStream, room: bool, timeout_s: float | None
+    ) -> list[int | socket.socket | FrameStream]:
+        """Those that can be read; returns, too, when the source has ``room`` to write, where that is asked."""
+        number, flags = source.fileno(), select.POLLIN | (select.POLLOUT if room else 0)
+        if self._watched != (number, flags):
+            if self._watched[0] not in (-1, number):
+                self._poller.unregister(self._watched[0])
+            self._poller.register(number, flags)
+            self._watched = (number, flags)
+        told = self._poller.poll(None if timeout_s is None else timeout_s * 1000)
+        return [source if ready == number else ready for ready, flags in told if flags != select.POLLOUT]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

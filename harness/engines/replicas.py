@@ -248,6 +248,8 @@ class ReplicasEngine:
         infos = [self._questions.hello(connection, timeout_s) for connection in self._connections]
         if self._died is not None:
             raise self._died
+        for i, connection in enumerate(self._connections):
+            connection.name = f"process {i} of {connection.name}"
         return [info for info in infos if info is not None]
 
     def _close_connections(self) -> None:

@@ -36,7 +36,8 @@ from harness.ledger.store import LOGS, SAMPLES, USER_CONF, write_atomically
 _KEPT_FAILURES = 100
 _TICK_S = 0.05
 _PROGRESS_S = 1.0
-_COUNTERS_S = 10.0
+_PATIENCE_S = 30.0
+_COUNTERS_S = 2.0
 
 
 class Worker:
@@ -48,7 +49,7 @@ class Worker:
         self.folder = Path(job.folder)
         self.dataset = _dataset(job)
         self.engine = connect(job.engine)
-        self._counted_before = self.engine.counters(_COUNTERS_S)
+        self._counted_before = self.engine.counters(_PATIENCE_S)
         self.loaded_rows = 0
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -143,7 +144,7 @@ class Worker:
     def _counters(self) -> dict[str, int]:
         """What the engine counted during the run. None of what was measured depends on it."""
         try:
-            counted = self.engine.counters(_COUNTERS_S)
+            counted = self.engine.counters(_COUNTERS_S)  # not for long: it may be what broke, and ^C ends waiting soon
         except EngineDied as error:
             sys.stderr.write(f"the engine's counters are not known: {error}\n")
             return {}
