@@ -118,10 +118,11 @@ class ChatReader:
             reply["reasoning"] = "".join(self._reasoning)
         if self._calls:
             reply["tool_calls"] = [call for _, call in sorted(self._calls.items())]
-        finish = FINISHES[self._finish]
+        data, finish = orjson.dumps(reply), FINISHES[self._finish]
+        self._content, self._reasoning = [], []
         if self._calls and finish is Finish.STOP:
             finish = Finish.TOOL_CALLS  # some servers say "stop" where a call was forced
-        return Reply(orjson.dumps(reply), finish, self._usage)
+        return Reply(data, finish, self._usage)
 
 
 def _text(value: object) -> str:

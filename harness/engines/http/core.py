@@ -102,7 +102,7 @@ class HttpCore:
             if connection.connecting:
                 pool.connected(connection)
                 continue
-            if mask & select.EPOLLOUT:
+            if mask & select.EPOLLOUT and connection.rest is not None:
                 pool.send(connection)
             if mask != select.EPOLLOUT:
                 self._receive(connection)
@@ -236,7 +236,6 @@ class HttpCore:
             self._pool.fail(endpoint.failed(exchange, error.kind, error.what))
         else:
             self._pool.fail(endpoint.failed(exchange, BAD_ANSWER, f"said what is no HTTP: {error}"))
-        self._pool.feed(endpoint)
 
     def _lost(self, connection: Connection, exchange: Exchange, response: Response, reset: str) -> None:
         """The connection is gone before the response was whole."""
@@ -244,7 +243,6 @@ class HttpCore:
         if response.status not in (0, OK):
             pool.close(connection)
             self._refused(exchange, response.status, response.take())
-            pool.feed(exchange.endpoint)
         elif not response.begun and connection.reused and not exchange.retried:
             pool.again(connection, exchange)
         elif reset or not response.begun:
@@ -260,4 +258,6 @@ def _api_key(variable: str) -> str | None:
     key = os.environ.get(variable)
     if not key:
         raise MissingError(f"the servers' API key is not in the environment variable {variable}")
+    if not (key.isascii() and key.isprintable()):
+        raise ConfigError(f"the servers' API key in {variable} has characters that no header may have")
     return key

@@ -174,7 +174,8 @@ class IdsReader:
         finish, n, usage = FINISHES[self._finish], self._n, self._usage
         if usage is None:
             raise BadAnswer(MISSING_IDS, f"gave {n} token ids and did not say how many it made")
-        tokens = self._ids[0] if len(self._ids) == 1 else np.concatenate(self._ids) if n else np.empty(0, np.int32)
+        parts, self._ids = self._ids, []
+        tokens = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int32)
         stopped = finish is Finish.STOP and n > 0 and int(tokens[-1]) in self._expected.stop
         uncounted = int(finish is Finish.STOP and not stopped)  # the stop token, which is counted and not told
         if not n <= usage <= n + uncounted and not (stopped and usage == n - 1):

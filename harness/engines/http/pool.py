@@ -28,6 +28,8 @@ BEGUN_AT_ONCE: Final = 64
 PROBE_LASTS_S: Final = 0.2
 PROBES: Final = 3
 """A server that takes connections and drops them is not dead after so many."""
+OUR_OWN: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
+"""Why no connection can be made from here; these say nothing of the endpoint."""
 COUNTED: Final = ("requests", "retries", "connections_opened", "bytes_sent", "bytes_received", "failures")
 
 
@@ -109,7 +111,6 @@ class Pool:
             self._rest(connection)
         else:
             self.close(connection)
-            self.feed(connection.endpoint)
 
     def again(self, connection: Connection, exchange: Exchange) -> None:
         """Sends a request a second time, on a connection of its own: the server closed this one just then."""
@@ -118,7 +119,7 @@ class Pool:
         exchange.retried = True
         exchange.connection = None
         connection.endpoint.again.append(exchange)
-        self.feed(connection.endpoint)
+        self.hungry.add(connection.endpoint)
 
     def lost(self, connection: Connection, exchange: Exchange, kind: str, words: str) -> None:
         """A connection ended in the middle of a request, which fails once it is known whether the endpoint lives."""
@@ -147,7 +148,6 @@ class Pool:
                 self.close(exchange.connection)
             else:
                 endpoint.again.remove(exchange)
-            self.feed(endpoint)
         for connection in self._connects.late(now):
             self._not_made(connection, errno.ETIMEDOUT)
         for connection in self._probes.late(now):
@@ -188,13 +188,18 @@ class Pool:
         self.epoll.close()
 
     def close(self, connection: Connection) -> None:
-        """Gives up a connection. Its descriptor stays taken until no event that is being served can mean it."""
+        """Gives up a connection, in whose place another may be made.
+
+        Its descriptor stays taken until no event that is being served can mean it.
+        """
+        endpoint = connection.endpoint
         connection.leave()
         connection.connecting = connection.probe = False
         del self.connections[connection.fd]
-        connection.endpoint.open -= 1
-        connection.endpoint.idle.pop(connection, None)
+        endpoint.open -= 1
+        endpoint.idle.pop(connection, None)
         self._closing.append(connection.socket)
+        self.hungry.add(endpoint)
 
     def really_close(self) -> None:
         """Closes what was given up."""
@@ -268,12 +273,15 @@ class Pool:
             self._open(endpoint, exchange)
             return
         words = _words(error, self._settings.connect_timeout_s)
-        if exchange is None or error == errno.ECONNREFUSED:
+        if error == errno.ECONNREFUSED or (exchange is None and error not in OUR_OWN):
             self._die(endpoint, words, () if exchange is None else (exchange,), error)
+            return
+        if exchange is None:
+            self._acquit(endpoint)
         else:
             kind = TIMEOUT if error == errno.ETIMEDOUT else UNREACHABLE
             self.fail(endpoint.failed(exchange, kind, words))
-            self.hungry.add(endpoint)
+        self.hungry.add(endpoint)
 
     def _die(self, endpoint: Endpoint, why: str, exchanges: Sequence[Exchange], error: int) -> None:
         """All that waits for the endpoint fails. What is under way may have been answered before: its end comes by

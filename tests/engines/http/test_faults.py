@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 import threading
@@ -12,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from harness.engines.base import REPLICA_DIED, TokenEvents
-from harness.engines.http import problems
+from harness.engines.http import pool, problems
 from tests.engines.http.play import (
     DONE,
     END,
@@ -457,6 +458,28 @@ def test_an_answer_that_came_before_the_server_died_is_not_lost() -> None:
         told = drive(core, 3)
         assert sorted(each.kind for each in told.failures.values()) == [REPLICA_DIED] * 2
         assert list(told.answers.values()) == [[1, 2, 3]]
+
+
+def test_a_server_that_takes_connections_and_drops_them_is_not_dead() -> None:
+    with server(lambda peer: None) as running, core_of(running.url, connections=2) as core:
+        core.submit(requests(4))
+        told = drive(core, 4)
+        assert {each.kind for each in told.failures.values()} <= {"reset", "truncated"}
+
+
+def test_no_more_open_files_is_not_the_server_s_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    with server(streams(ANSWER)) as running, core_of(running.url) as core:
+
+        def none(*_: object) -> None:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        monkeypatch.setattr(pool, "Connection", none)
+        core.submit(requests(5_000))
+        told = drive(core, 5_000)
+        assert {each.kind for each in told.failures.values()} == {"unreachable"}
+        monkeypatch.undo()
+        core.submit(requests(1, first=9_000))
+        assert drive(core, 1).answers == {9_000: [5, 6, 7, 8]}
 
 
 def test_a_dead_server_may_be_there_again_after_cancel() -> None:

@@ -118,6 +118,14 @@ def test_a_key_that_is_not_in_the_environment(monkeypatch: pytest.MonkeyPatch) -
         HttpCore(HttpSettings.parse(GOOD | {"api_key_env": "SERVERS_KEY"}))
 
 
+def test_a_key_that_no_header_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("a\nb", "ü"):
+        monkeypatch.setenv("SERVERS_KEY", key)
+        with pytest.raises(ConfigError, match="SERVERS_KEY") as caught:
+            HttpCore(HttpSettings.parse(GOOD | {"api_key_env": "SERVERS_KEY"}))
+        assert key not in str(caught.value)
+
+
 def test_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda which: (256, 4096))
