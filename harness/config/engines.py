@@ -13,14 +13,14 @@ from harness.config.strict import Strict
 
 FolderPath = Annotated[Path, Field(strict=False)]
 ServerName = Literal["trtllm-serve", "vllm", "sglang", "torch"]
-PLACEHOLDERS = ("gpus", "replica", "folder")
+PLACEHOLDERS = ("gpus", "replica", "folder", "port")
 """What may stand in braces in ``launch.prefix``: the GPUs of a server, its number, its folder in the run's."""
 
 _LAST_PORT = 65535
 _PLACEHOLDER = re.compile(r"\{(\w*)\}")
 _SECRET = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|CREDENTIALS?|(API|ACCESS|PRIVATE)_?KEY)$", re.IGNORECASE)
 _ASSIGNED = re.compile(r"(\w+)=(?=.)")
-_ENDPOINT = re.compile(r"https?://[^/?#@\s]+")
+_ENDPOINT = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\s]+)(:[0-9]{1,5})?")
 
 
 class TinyGptOss(Strict):
@@ -87,19 +87,20 @@ def _refuse_secrets(names: Iterable[str]) -> None:
 class Launch(Strict):
     """How servers are started. Replica i listens on ``port + i``.
 
-    ``prefix`` are words before the command (a container's, a scheduler's), in which ``{gpus}``, ``{replica}`` and
-    ``{folder}`` are filled in; ``ready_s`` is how long a server may take until it is healthy.
+    ``prefix`` are words before the command (a container's, a scheduler's), in which ``{gpus}``, ``{replica}``, ``{port}``
+    and ``{folder}`` (where logs and option files go) are filled in. ``env`` is the server's alone and wins over what it
+    inherits; null takes a variable away. ``ready_s`` is how long a server may take until it is healthy.
     """
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Field(ge=1, le=_LAST_PORT)] = 30000
     prefix: list[str] = Field(default_factory=list)
-    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = Field(default_factory=dict)
+    env: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str | None] = Field(default_factory=dict)
     ready_s: Annotated[float, Field(gt=0)] = 3600
 
     @field_validator("env")
     @classmethod
-    def _no_secrets(cls, env: dict[str, str]) -> dict[str, str]:
+    def _no_secrets(cls, env: dict[str, str | None]) -> dict[str, str | None]:
         _refuse_secrets(env)
         return env
 

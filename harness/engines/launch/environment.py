@@ -71,9 +71,9 @@ def server_environment(
     caches: Path,
     vocabulary: Path | None,
     gpus: Iterable[str] | None,
-    stated: Mapping[str, str],
+    stated: Mapping[str, str | None],
 ) -> dict[str, str]:
-    """The whole environment of a server; ``stated`` (``launch.env``) wins over everything.
+    """The whole environment of a server; ``stated`` (``launch.env``) wins over everything, None takes away.
 
     ``gpus`` are the ones it may see, None leaves that unsaid. Proxies never pass: all traffic is on this machine.
     """
@@ -90,7 +90,8 @@ def server_environment(
     found.pop(GPUS, None)
     if gpus is not None:
         found[GPUS] = ",".join(gpus)
-    return found | dict(stated)
+    found |= {name: value for name, value in stated.items() if value is not None}
+    return {name: value for name, value in found.items() if stated.get(name, "") is not None}
 
 
 def crosses_into_a_container(environment: Mapping[str, str], *, gpus_renumbered: bool) -> list[str]:

@@ -105,6 +105,7 @@ def test_what_the_user_states_wins() -> None:
     found = environment(stated=stated, vocabulary=Path("/v"))
     assert stated.items() <= found.items()
     assert found["TIKTOKEN_ENCODINGS_BASE"] == "/v"
+    assert "CUDA_VISIBLE_DEVICES" not in environment(stated={"CUDA_VISIBLE_DEVICES": None, "NOT_THERE": None})
 
 
 def test_gpus_are_left_unsaid_or_none() -> None:
