@@ -8,11 +8,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from harness import env
 from harness.cli.console import OUT
 from harness.cli.options import folder
+from harness.config.engines import TinyGptOss
 from harness.engines.base import EngineInfo
-from harness.engines.checkpoint import make_tiny_gpt_oss
+from harness.engines.launch.weights import made
 from harness.engines.start import EngineSpec
 from harness.errors import EXIT_OK, ConfigError, MissingError
 from harness.serve.faults import PlannedFault
@@ -88,12 +88,8 @@ def _spec(options: argparse.Namespace) -> EngineSpec:
         raise ConfigError("the torch engine takes no --script")
     if (options.checkpoint is None) is not options.tiny_gpt_oss:
         raise ConfigError("the torch engine needs weights", expected="--checkpoint DIR, or --tiny_gpt_oss")
-    checkpoint: Path = options.checkpoint or _tiny(options.seed)
+    checkpoint: Path = options.checkpoint or made(TinyGptOss(make="tiny-gpt-oss", seed=options.seed))
     return EngineSpec("torch", settings | {"checkpoint": str(checkpoint.absolute())})
-
-
-def _tiny(seed: int) -> Path:
-    return make_tiny_gpt_oss(env.cache_dir() / "checkpoints" / f"tiny-gpt-oss-64x2-{seed}", seed=seed)
 
 
 def _name(spec: EngineSpec) -> str:

@@ -74,7 +74,7 @@ class EngineGroup:
                 return f"{which}the engine {how}"
         return None
 
-    def stop(self, grace_s: float = 5.0) -> None:
+    def stop(self, grace_s: float | None = None) -> None:
         """Ends all of its processes; see :meth:`EngineProcess.stop`. May be called again."""
         _stop(self.processes, grace_s)
 
@@ -108,7 +108,7 @@ def start_group(
         _await_ready(processes, timeout_s)
         return EngineGroup(processes, lanes_each(len(processes)) if lanes is None else lanes, behind=behind)
     except BaseException:
-        _stop(processes, 5.0)
+        _stop(processes)
         raise
 
 
@@ -123,7 +123,7 @@ def _await_ready(processes: Sequence[EngineProcess], timeout_s: float) -> None:
             waiting.pop(descriptor).await_ready(max(0.0, deadline - time.monotonic()))
 
 
-def _stop(processes: Sequence[EngineProcess], grace_s: float) -> None:
+def _stop(processes: Sequence[EngineProcess], grace_s: float | None = None) -> None:
     """Asks all to end before it waits for the first; nothing is left of any, whatever comes in between."""
     for process in processes:
         process.terminate()

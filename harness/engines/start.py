@@ -27,6 +27,12 @@ from harness.errors import ConfigError, EngineDied, HarnessError, MissingError, 
 SOCKET_PATH_BYTES: Final = 100
 """A Unix socket's path may have 108 bytes (unix(7))."""
 POLL_S: Final = 0.005
+GRACE_S: Final[Mapping[str, float]] = {"trtllm": 30.0}
+"""How long an engine may take to end by itself once it is asked, by kind; others have :data:`USUAL_GRACE_S`.
+
+TensorRT-LLM ends its MPI workers, which free their GPU's memory; those that are killed may leave it taken.
+"""
+USUAL_GRACE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,11 @@ class EngineSpec:
         if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
             raise ConfigError(f"the {self.kind} engine's threads are {threads!r}", expected="an integer of at least 1")
         return threads
+
+    @property
+    def grace_s(self) -> float:
+        """Seconds that it may take to end by itself once it is asked to."""
+        return GRACE_S.get(self.kind, USUAL_GRACE_S)
 
     def to_json(self) -> dict[str, object]:
         """What :meth:`parse` reads."""
@@ -155,12 +166,15 @@ class EngineProcess:
         if self.alive():
             self._process.terminate()
 
-    def stop(self, grace_s: float = 5.0) -> None:
-        """Ends it: SIGTERM, after ``grace_s`` SIGKILL, to all of its group. May be called again."""
+    def stop(self, grace_s: float | None = None) -> None:
+        """Ends it: SIGTERM, after ``grace_s`` (None: what its kind needs) SIGKILL, to all of its group.
+
+        May be called again.
+        """
         if self._process.returncode is None:
             self.terminate()
             try:
-                self._wait(grace_s)
+                self._wait(self.spec.grace_s if grace_s is None else grace_s)
             finally:  # ^C ends the wait, not the duty
                 os.killpg(self.pid, signal.SIGKILL)
                 self._process.wait()

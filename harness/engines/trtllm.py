@@ -17,13 +17,14 @@ from typing import Any, Final
 import numpy as np
 
 from harness.config.engines import ServedCheckpoint
+from harness.config.installed_keys import check_against, installed_llm_args
 from harness.engines.base import Answers, Checkpoint, EngineInfo, Event, Failure, Int32Array, Requests, Sampling, Tokens
 from harness.engines.checkpoint import read_config, weight_data_type
 from harness.engines.launch.weights import described
 from harness.engines.trtllm_library import load_library, load_model, read_back
 from harness.engines.trtllm_loop import Broken, Done, LoopThread, NewTokens, Told
 from harness.engines.trtllm_settings import TrtllmSettings
-from harness.errors import ConfigError, EngineDied
+from harness.errors import ConfigError, EngineDied, MissingError
 from harness.events import Note
 
 _WINDOW: Final = 2
@@ -43,6 +44,7 @@ class TrtllmCore:
 
     def __init__(self, settings: TrtllmSettings) -> None:
         library = load_library()
+        _check_options(settings)
         checkpoint = _checkpoint(settings)
         self._vocab_size = _vocab_size(settings)
         self._llm = load_model(library, settings)
@@ -117,6 +119,16 @@ class TrtllmCore:
             text = f"the prompt has token ids outside 0..{self._vocab_size - 1}"
             return Failure(number, "bad_token", text)
         return None
+
+
+def _check_options(settings: TrtllmSettings) -> None:
+    """Names an option that the installed library does not know, and the nearest, before anything is loaded."""
+    try:
+        llm_args = installed_llm_args()
+    except MissingError as error:
+        sys.stderr.write(f"{error}; it sees for itself which options it takes\n")
+        return
+    check_against(llm_args, settings.options, where="engine.options")
 
 
 def _checkpoint(settings: TrtllmSettings) -> Checkpoint:

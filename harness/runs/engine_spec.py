@@ -10,11 +10,10 @@ from typing import Final
 
 from harness.benchmarks.base import Benchmark, Dataset, ScriptedAnswers, Which
 from harness.config.models import Engine, ScriptedEngine, ServiceTime, TinyGptOss, TorchEngine, TrtllmEngine
-from harness.engines.checkpoint import make_tiny_gpt_oss
 from harness.engines.gpus import GPUS, visible_gpus
 from harness.engines.group import Member
+from harness.engines.launch.weights import made
 from harness.engines.start import EngineSpec
-from harness.env import cache_dir
 from harness.rules import engine_keys
 
 _PARALLEL: Final[tuple[engine_keys.MeaningName, ...]] = ("tensor", "pipeline", "context")
@@ -38,7 +37,12 @@ def trtllm_members(config: TrtllmEngine) -> list[Member]:
     checkpoint = config.checkpoint
     spec = EngineSpec(
         kind="trtllm",
-        settings={"checkpoint": str(checkpoint.path), "options": config.options, "name": checkpoint.name},
+        settings={
+            "checkpoint": str(checkpoint.path),
+            "options": config.options,
+            "name": checkpoint.name,
+            "weight_data_type": checkpoint.weight_data_type,
+        },
     )
     return [Member(spec, {GPUS: ",".join(gpus[i * each : (i + 1) * each])}) for i in range(config.replicas)]
 
@@ -49,18 +53,11 @@ def _number(said: object) -> int:
 
 def _torch(config: TorchEngine) -> EngineSpec:
     checkpoint = config.checkpoint
-    if isinstance(checkpoint, TinyGptOss):
-        name = f"tiny-gpt-oss-{checkpoint.hidden_size}x{checkpoint.layers}-{checkpoint.seed}"
-        checkpoint = make_tiny_gpt_oss(
-            cache_dir() / "checkpoints" / name,
-            seed=checkpoint.seed,
-            hidden_size=checkpoint.hidden_size,
-            layers=checkpoint.layers,
-        )
+    folder = made(checkpoint) if isinstance(checkpoint, TinyGptOss) else checkpoint.absolute()
     return EngineSpec(
         kind="torch",
         settings={
-            "checkpoint": str(checkpoint.absolute()),
+            "checkpoint": str(folder),
             "slots": config.slots,
             "threads": config.threads,
             "max_total_tokens": config.max_total_tokens,

@@ -192,6 +192,18 @@ class TestLife:
         process.stop(grace_s=0.2)
         assert not runs(process.pid)
 
+    @pytest.mark.parametrize("kind", ["scripted", "trtllm"])
+    def test_it_has_the_time_to_end_that_its_kind_needs(
+        self, log: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    ) -> None:
+        process = start_engine(EngineSpec("scripted"), log=log, timeout_s=60)
+        process.spec = EngineSpec(kind)
+        waited: list[float] = []
+        monkeypatch.setattr(process, "_wait", waited.append)
+        process.stop()
+        assert waited == [{"scripted": 5.0, "trtllm": 30.0}[kind]]
+        assert not runs(process.pid)
+
     @pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
     def test_it_does_not_outlive_its_starter(self, log: Path, end: str) -> None:
         program = (

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -408,6 +409,25 @@ def test_close_may_be_called_again(make: Build) -> None:
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_option_that_the_installed_library_does_not_know_is_named_before_anything_loads(
+    make: Build, double: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    llm_args = ModuleType("tensorrt_llm.llmapi.llm_args")
+    llm_args.TorchLlmArgs = double.LlmArgs  # type: ignore[attr-defined]  # a module made here
+    monkeypatch.setitem(sys.modules, llm_args.__name__, llm_args)
+    double.script.load_error = "it was loaded"
+    with pytest.raises(UnknownName, match=r"kv_cache_config\.enable_blok_reuse") as error:
+        make(kv_cache_config={"enable_blok_reuse": False})
+    assert "enable_block_reuse" in str(error.value.mend)
+
+
+def test_where_the_library_does_not_say_its_options_it_decides_itself(
+    make: Build, double: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert make().info().kind == "trtllm"
+    assert "it sees for itself which options it takes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ def test_each_process_of_tensorrt_llm_has_its_own_gpus(
     settings = members[0].spec.settings
     assert settings["checkpoint"] == "/models/gpt-oss"
     assert settings["name"] == "openai/gpt-oss-120b"
+    assert settings["weight_data_type"] == "mxfp4"
     assert settings["options"] == {"tensor_parallel_size": 2, "max_seq_len": 4096}
 
 
