@@ -68,6 +68,7 @@ class Connection:
         "endpoint",
         "exchange",
         "fd",
+        "gathered",
         "later",
         "mask",
         "probe",
@@ -96,6 +97,8 @@ class Connection:
             raise OSError(result, os.strerror(result))
         self.fd = self.socket.fileno()
         self.recv = self.socket.recv
+        self.gathered = False
+        """Whether it is one of those that are looked at together."""
         self.mask = 0
         """Which events of it are waited for."""
         self.connecting = True

@@ -98,7 +98,7 @@ class HttpCore:
         for fd, mask in pool.epoll.poll(0, READY_AT_ONCE):
             connection = connections.get(fd)
             if connection is None:
-                continue  # given up while those before it were served
+                continue  # given up while those before it were served, or the set of those that are gathered
             if connection.connecting:
                 pool.connected(connection)
                 continue
@@ -106,7 +106,12 @@ class HttpCore:
                 pool.send(connection)
             if mask != select.EPOLLOUT:
                 self._receive(connection)
-        pool.expire(time.monotonic_ns())
+        now = time.monotonic_ns()
+        for fd, _ in pool.gathered.ready(now):
+            connection = connections.get(fd)
+            if connection is not None:
+                self._receive(connection)
+        pool.expire(now)
         for endpoint in tuple(pool.hungry):
             pool.feed(endpoint)
         pool.really_close()
@@ -203,6 +208,8 @@ class HttpCore:
             return
         exchange.first_ns = now
         connection.later = response.chunked and not course.tells_all
+        if connection.later and not response.complete:
+            self._pool.gather(connection)
         if course.tells_first and not response.complete:
             self._outbox.first(exchange.number, reader.first, now)
 

@@ -45,6 +45,8 @@ class Endpoint:
         """How many connections were made in vain to see whether it lives."""
         self.open = 0
         """How many connections it has."""
+        self.connecting = 0
+        """How many of them are still being made."""
         self.idle: dict[Connection, None] = {}
         """Those of them that wait for a request, the longest idle first."""
 

@@ -19,12 +19,16 @@ from harness.engines.base import REPLICA_DIED, Failure
 from harness.engines.http.connection import Connection, Exchange
 from harness.engines.http.deadlines import Deadlines
 from harness.engines.http.endpoint import Endpoint
+from harness.engines.http.gathered import Gathered
 from harness.engines.http.outbox import Outbox
 from harness.engines.http.problems import TIMEOUT, UNREACHABLE
 from harness.engines.http.settings import HttpSettings
 
 BEGUN_AT_ONCE: Final = 64
 """So many requests are begun at once; answers that come meanwhile need not wait for a million to be sent."""
+CONNECTING_AT_ONCE: Final = 128
+"""So many connections to an endpoint are being made at once: those beyond what a server lets wait to be accepted are
+dropped unseen, and tried again a second later and more."""
 PROBE_LASTS_S: Final = 0.2
 PROBES: Final = 3
 """A server that takes connections and drops them is not dead after so many."""
@@ -40,6 +44,7 @@ class Pool:
         """Raises MissingError for an endpoint whose host has no address."""
         self.endpoints = [Endpoint(address) for address in settings.endpoints]
         self.epoll = select.epoll()
+        self.gathered = Gathered(self.epoll)
         self.connections: dict[int, Connection] = {}
         """By descriptor."""
         self.counters = dict.fromkeys(COUNTED, 0)
@@ -74,6 +79,7 @@ class Pool:
     def connected(self, connection: Connection) -> None:
         """A connection is made, or could not be."""
         endpoint = connection.endpoint
+        endpoint.connecting -= 1
         error = connection.connected()
         if error:
             self._not_made(connection, error)
@@ -84,6 +90,7 @@ class Pool:
             self._probes.add(connection, time.monotonic_ns())
         elif connection.exchange is not None:
             self.send(connection)
+            self.feed(endpoint)
         else:
             self._rest(connection)
 
@@ -107,10 +114,19 @@ class Pool:
 
     def done(self, connection: Connection) -> None:
         """A request is at its end, and its connection takes another, if it may."""
+        if connection.gathered:
+            connection.gathered = False
+            self.gathered.give_back(connection.fd)
         if connection.leave():
             self._rest(connection)
         else:
             self.close(connection)
+
+    def gather(self, connection: Connection) -> None:
+        """What comes next on a connection may wait for a moment; its request is sent."""
+        if connection.mask == select.EPOLLIN:
+            connection.gathered = True
+            self.gathered.add(connection.fd)
 
     def again(self, connection: Connection, exchange: Exchange) -> None:
         """Sends a request a second time, on a connection of its own: the server closed this one just then."""
@@ -162,7 +178,7 @@ class Pool:
     def next_due_ns(self) -> int | None:
         """When :meth:`expire` has something to do."""
         queues = (self._timeouts, self._connects, self._probes)
-        dues = [due for due in (queue.next_ns() for queue in queues) if due is not None]
+        dues = [due for due in (each.next_ns() for each in (*queues, self.gathered)) if due is not None]
         dues += [next(iter(each.idle)).since_ns + self._keep_alive_ns for each in self.endpoints if each.idle]
         return min(dues, default=None)
 
@@ -185,6 +201,7 @@ class Pool:
         for connection in tuple(self.connections.values()):
             self.close(connection)
         self.really_close()
+        self.gathered.close()
         self.epoll.close()
 
     def close(self, connection: Connection) -> None:
@@ -194,6 +211,7 @@ class Pool:
         """
         endpoint = connection.endpoint
         connection.leave()
+        connection.endpoint.connecting -= connection.connecting
         connection.connecting = connection.probe = False
         del self.connections[connection.fd]
         endpoint.open -= 1
@@ -220,7 +238,9 @@ class Pool:
         endpoint.suspects.clear()
 
     def _can_begin(self, endpoint: Endpoint) -> bool:
-        return bool(endpoint.again or endpoint.waiting) and bool(endpoint.idle or endpoint.open < self._most)
+        if not (endpoint.again or endpoint.waiting):
+            return False
+        return bool(endpoint.idle) or (endpoint.open < self._most and endpoint.connecting < CONNECTING_AT_ONCE)
 
     def _begin(self, endpoint: Endpoint, exchange: Exchange) -> None:
         now = time.monotonic_ns()
@@ -254,6 +274,7 @@ class Pool:
             return
         self.counters["connections_opened"] += 1
         endpoint.open += 1
+        endpoint.connecting += 1
         self.connections[connection.fd] = connection
         connection.mask = select.EPOLLIN | select.EPOLLOUT
         self.epoll.register(connection.fd, connection.mask)
