@@ -267,6 +267,7 @@ class RunRecord(_Strict):
     hashes: dict[str, str] = Field(default_factory=dict)
     counts: Counts | None = None
     failures: list[FailedSample] = Field(default_factory=list)
+    failure_kinds: dict[str, int] = Field(default_factory=dict)
     client_counters: dict[str, int] | None = None
     verdict: Verdict | None = None
     result: Result | None = None

@@ -71,6 +71,7 @@ def _told(outcome: Outcome) -> dict[str, object]:
     return {
         "counts": outcome.counts,
         "failures": outcome.failures,
+        "failure_kinds": outcome.failure_kinds,
         "client_counters": outcome.engine_counters or None,
     }
 

@@ -12,7 +12,7 @@ from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.config import BenchmarkFile
 from harness.errors import MissingError, RunBroke
 from harness.events import LegFinished, Note, Observer
-from harness.gate import audit_rules
+from harness.gate import audit_rules, run_rules
 from harness.gate.run_facts import ACCURACY
 from harness.ledger import RunRecord, State, StoredRun, write_record
 from harness.ledger.hashes import sha256
@@ -116,11 +116,18 @@ def _check_unchanged(run: StoredRun) -> None:
 
 
 def _told(record: RunRecord) -> str:
-    """A finished run in a few words: an audit's number, else the first reason against it, else its result."""
+    """A finished run in a few words: an audit's number, else the first reason against it, else its result.
+
+    What comes first where samples failed is what the engine said of it: other reasons may only follow from that.
+    """
     verdict = record.verdict
     found = verdict.findings if verdict else []
     rejects = [f for f in found if f.severity == "reject" and f.rule not in _OF_THE_NUMBER]
+    rejects.sort(key=lambda finding: finding.rule != run_rules.FAILED.id)
     why = f"{rejects[0].rule}: found {rejects[0].found}, expected {rejects[0].expected}" if rejects else ""
+    if record.failures:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in record.failure_kinds.items())
+        why += f"; {kinds}; the first: {record.failures[0].message}"
     if record.audit is not None:
         return "; ".join(filter(None, (str(record.audit), why)))
     if why:

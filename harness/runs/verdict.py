@@ -83,6 +83,7 @@ def conclude(
             "ended_at": record.ended_at or datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "counts": outcome.counts,
             "failures": outcome.failures,
+            "failure_kinds": outcome.failure_kinds,
             "hashes": hash_files(folder),
             "verdict": _verdict(findings, detail),
             "result": _result(leg, detail),

@@ -124,6 +124,10 @@ def test_a_failed_sample_is_counted_and_makes_the_run_invalid(
     performance = kept[f"SCRIPTED/gpt-oss-120b/{scenario}/performance#1"]
     assert performance.counts.failed >= 2
     assert performance.counts.failed + performance.counts.answered == performance.counts.issued
+    assert sum(performance.failure_kinds.values()) == performance.counts.failed
+    first = performance.failures[0]
+    assert f"RUN-FAILED: found {performance.counts.failed} of" in ended.err.replace("\n", " ")
+    assert f"; {first.kind} {performance.counts.failed}; the first: {first.message}" in ended.err.replace("\n", " ")
     assert not performance.verdict.valid
     assert "failed samples" in performance.not_submittable
     assert "RUN-FAILED" in {finding.rule for finding in performance.verdict.findings}
@@ -197,6 +201,7 @@ def test_an_engine_that_never_answers_trips_the_watchdog(scripted_project: Scrip
     ended = scripted_project.run(*OFFLINE_PERFORMANCE, data=standin_data)
     assert ended.code == 4, ended.err
     assert "no token came" in ended.err
+    assert "while samples were outstanding: replica 0 owes " in ended.err.replace("\n", " ")
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])

@@ -56,12 +56,14 @@ class LegJob(_Strict):
 class Outcome(_Strict):
     """How the run ended, as its worker saw it. ``error`` is None where StartTest returned by itself.
 
-    ``engine_died``: it broke because the engine did. ``engine_counters`` is what the engine counted during the run
-    (retries, connections); empty where it did not say.
+    ``failures`` are the first of them, ``failure_kinds`` counts all by kind. ``engine_died``: it broke because the
+    engine did. ``engine_counters`` is what the engine counted during the run (retries, connections); empty where it did
+    not say.
     """
 
     counts: Counts
     failures: list[FailedSample]
+    failure_kinds: dict[str, int] = Field(default_factory=dict)
     error: str | None
     exit_code: int
     engine_died: bool = False

@@ -107,10 +107,14 @@ class FrozenRecord:
     done_ns: Int64
     failures: tuple[Failure, ...]
 
-    def with_the_rest_failed(self, kind: str, message: str) -> FrozenRecord:
-        """The record with every sample that is neither answered nor failed as a failed one: the engine has gone."""
+    def outstanding(self) -> Int64:
+        """Samples that are neither answered nor failed."""
         told = np.concatenate((self.done_ids, np.array([failure.number for failure in self.failures], dtype=np.int64)))
-        rest = self.ids[~np.isin(self.ids, told)].tolist()
+        return self.ids[~np.isin(self.ids, told)]
+
+    def with_the_rest_failed(self, kind: str, message: str) -> FrozenRecord:
+        """The record with every sample that is outstanding as a failed one: the engine has gone."""
+        rest = self.outstanding().tolist()
         return replace(self, failures=(*self.failures, *(Failure(number, kind, message) for number in rest)))
 
     def rows_of(self, ids: Sequence[int]) -> list[int]:

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -53,6 +54,8 @@ class Worker:
         self.loaded_rows = 0
         self._ended = threading.Event()
         self._error: BaseException | None = None
+        self._stalled = ""
+        """What the watchdog found, where it did."""
         self.sut = LoadGenSut(
             self.engine,
             self.dataset.prompts,
@@ -73,6 +76,8 @@ class Worker:
         if self._error is not None:
             traceback.print_exception(self._error, file=sys.stderr)
         record = self.sut.record.frozen()
+        if self._stalled:
+            self._error = EngineDied(f"{self._stalled}: {self._owed(record)}")
         if isinstance(self._error, EngineDied):
             record = record.with_the_rest_failed("engine_died", _sentence(self._error))
         outcome = self._outcome(record, self._counters())
@@ -128,7 +133,8 @@ class Worker:
         while not self._ended.wait(_TICK_S):
             stalled_s = self.sut.stalled_s()
             if stalled_s > self.job.watchdog_s:
-                self._break(EngineDied(f"no token came for {stalled_s:.0f} s while samples were outstanding"))
+                self._stalled = f"no token came for {stalled_s:.0f} s while samples were outstanding"
+                self._break(EngineDied(self._stalled))
             if time.monotonic() >= next_progress:
                 next_progress += _PROGRESS_S
                 self._tell_progress()
@@ -150,6 +156,12 @@ class Worker:
             return {}
         return {name: count - self._counted_before.get(name, 0) for name, count in counted.items()}
 
+    def _owed(self, record: FrozenRecord) -> str:
+        """How many samples each replica has not answered."""
+        names = self.engine.info().replicas
+        owed = Counter(self.engine.replicas_of(record.outstanding()).tolist())
+        return ", ".join(f"replica {names[replica]} owes {count}" for replica, count in sorted(owed.items()))
+
     def _outcome(self, record: FrozenRecord, engine_counters: dict[str, int]) -> Outcome:
         issued, answered = len(record.ids), len(record.done_ids)
         kept = record.failures[:_KEPT_FAILURES]
@@ -168,6 +180,7 @@ class Worker:
         return Outcome(
             counts=counts,
             failures=failures,
+            failure_kinds=dict(Counter(failure.kind for failure in record.failures)),
             error=None if self._error is None else _sentence(self._error),
             exit_code=_exit_code(self._error),
             engine_died=isinstance(self._error, EngineDied),
