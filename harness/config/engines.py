@@ -87,9 +87,9 @@ def _refuse_secrets(names: Iterable[str]) -> None:
 class Launch(Strict):
     """How servers are started. Replica i listens on ``port + i``.
 
-    ``prefix`` are words before the command (a container's, a scheduler's), in which ``{gpus}``, ``{replica}``, ``{port}``
-    and ``{folder}`` (where logs and option files go) are filled in. ``env`` is the server's alone and wins over what it
-    inherits; null takes a variable away. ``ready_s`` is how long a server may take until it is healthy.
+    ``prefix`` are words before the command (a container's, a scheduler's), in which ``{gpus}``, ``{replica}``,
+    ``{port}`` and ``{folder}`` (where logs and option files go) are filled in. ``env`` is the server's alone and wins
+    over what it inherits; null takes a variable away. ``ready_s`` is how long a server may take until it is healthy.
     """
 
     host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
