@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.engines.bodies import NO_SESSION, RESERVED, BodyStore
@@ -26,6 +26,7 @@ def test_gives_back_what_was_written(tmp_path: Path) -> None:
     assert [bytes(again[row]) for row in range(2)] == [bytes(store[row]) for row in range(2)]
 
 
+@settings(deadline=None)
 @given(texts=st.lists(st.text(), max_size=20))
 def test_any_texts(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     chats = [{"messages": [{"role": "user", "content": text}]} for text in texts]
@@ -67,6 +68,7 @@ def test_a_chat_that_is_no_json(tmp_path: Path) -> None:
         BodyStore.write(tmp_path / "chats", [{"messages": [object()]}])
 
 
+@settings(deadline=None)
 @given(cut=st.integers(0, 400))
 def test_a_file_that_is_cut_is_never_opened(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     path = tmp_path_factory.mktemp("cut") / "chats"

@@ -17,6 +17,7 @@ from harness.engines.base import EngineInfo, Event, Requests, Workload
 from harness.engines.bodies import BodyStore
 from harness.engines.http.connection import READ_BYTES, Connection, Exchange
 from harness.engines.http.course import Course
+from harness.engines.http.deadlines import NEVER_NS
 from harness.engines.http.endpoint import Waiting
 from harness.engines.http.ids import IdsReader
 from harness.engines.http.outbox import Outbox
@@ -111,7 +112,8 @@ class HttpCore:
             connection = connections.get(fd)
             if connection is not None:
                 self._receive(connection)
-        pool.expire(now)
+        if now >= pool.check_ns:
+            pool.expire(now)
         for endpoint in tuple(pool.hungry):
             pool.feed(endpoint)
         pool.really_close()
@@ -121,8 +123,9 @@ class HttpCore:
         """0 where something is to be told or begun, else the time until something is late."""
         if self._outbox or self._pool.hungry:
             return 0.0
-        due = self._pool.next_due_ns()
-        return None if due is None else max(0.0, (due - time.monotonic_ns()) / 1e9)
+        due, look = self._pool.check_ns, self._pool.gathered.next_ns()
+        due = due if look is None else min(due, look)
+        return None if due == NEVER_NS else max(0.0, (due - time.monotonic_ns()) / 1e9)
 
     def cancel(self) -> None:
         """Closes the connections on which something is under way, so that the servers stop, and forgets all."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+NEVER_NS: Final = 1 << 62
 
 
 class Deadlines(Generic[T]):
@@ -18,22 +19,25 @@ class Deadlines(Generic[T]):
         self._settled = settled
         self._queue: deque[tuple[int, T]] = deque()
 
-    def add(self, thing: T, now_ns: int) -> None:
-        """Something begins."""
-        if self._after_ns is not None:
-            self._queue.append((now_ns + self._after_ns, thing))
+    def add(self, thing: T, now_ns: int) -> int:
+        """Something begins; its deadline."""
+        if self._after_ns is None:
+            return NEVER_NS
+        due = now_ns + self._after_ns
+        self._queue.append((due, thing))
+        return due
 
-    def next_ns(self) -> int | None:
-        """The first deadline that matters."""
+    def next_ns(self) -> int:
+        """The first deadline that matters, or :data:`NEVER_NS`."""
         queue = self._queue
         while queue and self._settled(queue[0][1]):
             queue.popleft()
-        return queue[0][0] if queue else None
+        return queue[0][0] if queue else NEVER_NS
 
     def late(self, now_ns: int) -> list[T]:
         """What is late now; it is told once."""
         found: list[T] = []
-        while (due := self.next_ns()) is not None and due <= now_ns:
+        while self.next_ns() <= now_ns:
             found.append(self._queue.popleft()[1])
         return found
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from harness.engines.base import REPLICA_DIED, Failure
 from harness.engines.http.connection import Connection, Exchange
-from harness.engines.http.deadlines import Deadlines
+from harness.engines.http.deadlines import NEVER_NS, Deadlines
 from harness.engines.http.endpoint import Endpoint
 from harness.engines.http.gathered import Gathered
 from harness.engines.http.outbox import Outbox
@@ -55,6 +55,8 @@ class Pool:
         self._keep_alive_ns = int(settings.keep_alive_s * 1e9)
         self._settings = settings
         self._closing: list[socket.socket] = []
+        self.check_ns = NEVER_NS
+        """Nothing is late before."""
         self._timeouts: Deadlines[Exchange] = Deadlines(settings.request_timeout_s, lambda exchange: exchange.over)
         self._connects: Deadlines[Connection] = Deadlines(
             settings.connect_timeout_s, lambda connection: not connection.connecting
@@ -87,7 +89,7 @@ class Pool:
         endpoint.settled = True
         if connection.probe:
             self._watch(connection)
-            self._probes.add(connection, time.monotonic_ns())
+            self._late(self._probes.add(connection, time.monotonic_ns()))
         elif connection.exchange is not None:
             self.send(connection)
             self.feed(endpoint)
@@ -156,7 +158,7 @@ class Pool:
         self._outbox.failures += failures
 
     def expire(self, now: int) -> None:
-        """Ends what is late at a time, and closes what is idle for too long."""
+        """Ends what is late at a time, closes what is idle for too long, and says when to look again."""
         for exchange in self._timeouts.late(now):
             endpoint = exchange.endpoint
             self.fail(endpoint.failed(exchange, TIMEOUT, f"has no answer after {self._settings.request_timeout_s:g} s"))
@@ -174,13 +176,9 @@ class Pool:
             idle = endpoint.idle
             while idle and (first := next(iter(idle))).since_ns + self._keep_alive_ns <= now:
                 self.close(first)
-
-    def next_due_ns(self) -> int | None:
-        """When :meth:`expire` has something to do."""
-        queues = (self._timeouts, self._connects, self._probes)
-        dues = [due for due in (each.next_ns() for each in (*queues, self.gathered)) if due is not None]
+        dues = [queue.next_ns() for queue in (self._timeouts, self._connects, self._probes)]
         dues += [next(iter(each.idle)).since_ns + self._keep_alive_ns for each in self.endpoints if each.idle]
-        return min(dues, default=None)
+        self.check_ns = min(dues)
 
     def cancel(self) -> None:
         """Closes the connections on which something is under way, so that the servers stop, and forgets all."""
@@ -193,6 +191,7 @@ class Pool:
         self._timeouts.clear()
         self._connects.clear()
         self._probes.clear()
+        self.expire(time.monotonic_ns())
         self.really_close()
 
     def shut(self) -> None:
@@ -237,6 +236,11 @@ class Pool:
             self.fail(endpoint.failed(exchange, kind, words))
         endpoint.suspects.clear()
 
+    def _late(self, at_ns: int) -> None:
+        """Something may be late at a time."""
+        if at_ns < self.check_ns:
+            self.check_ns = at_ns
+
     def _can_begin(self, endpoint: Endpoint) -> bool:
         if not (endpoint.again or endpoint.waiting):
             return False
@@ -245,7 +249,7 @@ class Pool:
     def _begin(self, endpoint: Endpoint, exchange: Exchange) -> None:
         now = time.monotonic_ns()
         if not exchange.retried:
-            self._timeouts.add(exchange, now)
+            self._late(self._timeouts.add(exchange, now))
         idle = endpoint.idle
         if idle and not exchange.retried:
             connection, _ = idle.popitem()
@@ -261,6 +265,7 @@ class Pool:
     def _rest(self, connection: Connection) -> None:
         """A connection has nothing to do, and takes what waits."""
         connection.since_ns = time.monotonic_ns()
+        self._late(connection.since_ns + self._keep_alive_ns)
         endpoint = connection.endpoint
         endpoint.idle[connection] = None
         self.feed(endpoint)
@@ -282,7 +287,7 @@ class Pool:
             connection.probe = True
         else:
             connection.begin(exchange)
-        self._connects.add(connection, time.monotonic_ns())
+        self._late(self._connects.add(connection, time.monotonic_ns()))
 
     def _not_made(self, connection: Connection, error: int) -> None:
         exchange = connection.exchange

@@ -189,7 +189,7 @@ def test_reasoning_that_is_told_under_both_names_is_taken_once() -> None:
     assert found == {"content": "b", "reasoning": "a"}
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(texts=st.lists(st.text(), max_size=8), size=st.integers(1, 40))
 def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
     contents = [*(delta(content=text) for text in texts), delta("stop"), counts(len(texts))]

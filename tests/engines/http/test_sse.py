@@ -55,6 +55,7 @@ LINES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(lines=LINES, ends=st.lists(st.sampled_from(["\n", "\r\n", "\r"]), min_size=30, max_size=30), data=st.data())
 def test_events_of_any_stream_cut_anywhere(lines: list[str], ends: list[str], data: st.DataObject) -> None:
     stream = "".join(line + end for line, end in zip(lines, ends, strict=False)).encode()
@@ -99,7 +100,7 @@ def expected(cap: int = 1_000) -> Expected:
     return Expected(DIALECTS["trtllm-serve"], MODEL, cap, frozenset({STOP}))
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(answer=answers(), data=st.data(), alone=st.integers(0, 3))
 def test_any_cut_of_any_stream_is_read_as_the_whole(
     answer: tuple[bytes, list[int], str], data: st.DataObject, alone: int
@@ -126,7 +127,7 @@ def test_any_cut_of_any_stream_is_read_as_the_whole(
         assert reader.first == ids[0]
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(pieces=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=5), min_size=8, max_size=40), data=st.data())
 def test_a_regular_stream_is_cut_at_its_keys_and_reads_the_same(pieces: list[list[int]], data: st.DataObject) -> None:
     frames = [b"data: " + json.dumps(event(ids), separators=(",", ":")).encode() + b"\n\n" for ids in pieces]

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.engines.base import PromptTable, Requests, TokenEvents, Workload
@@ -23,6 +23,7 @@ def made(server: str, of: Workload, prompt: list[int], seed: int = 5) -> tuple[b
     return head, json.loads(body)
 
 
+@settings(deadline=None)
 @given(prompt=st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=50), seed=st.integers(0, 2**31 - 1))
 @pytest.mark.parametrize("server", sorted(DIALECTS))
 def test_any_prompt_and_seed(server: str, prompt: list[int], seed: int) -> None:
@@ -85,6 +86,7 @@ def test_a_head_with_percent_signs_and_a_session() -> None:
     assert head.endswith(b"\r\nX-Session-ID: 7\r\nContent-Length: ")
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**63), st.integers(0, 1 << 20), st.integers(-1, 1 << 30), st.integers(0, 100))
 def test_seeds_are_of_31_bits_and_depend_on_all_that_they_are_made_of(
     seed: int, stream: int, row: int, time: int
