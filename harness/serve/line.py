@@ -98,14 +98,14 @@ class EventStream(Response):
         """Sends the events as they come."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         await unless_gone(receive, self._send(send))
-        if self._close_after:
-            self._line.cut()
 
     async def _send(self, send: Send) -> None:
         async with contextlib.aclosing(self._events) as events:
             async for each in events:
                 await send({"type": "http.response.body", "body": each, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if self._close_after:
+            self._line.cut()  # at once: a turn of the loop later the next request may be here, its answer begun
 
 
 async def broken(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import socket
 import time
 
 import pytest
@@ -158,6 +159,25 @@ def test_a_connection_that_was_to_stay_is_closed(scripted: Server, streamed: boo
     assert connection.sock.recv(1) == b""
     assert time.monotonic() - since < 4
     connection.close()
+
+
+def test_nothing_is_begun_on_a_connection_that_is_about_to_be_closed(scripted: Server) -> None:
+    body = json.dumps({"model": "m", "prompt": [1], "stream": True, "max_tokens": 4}).encode()
+    lines = [
+        "POST /v1/completions HTTP/1.1",
+        "host: x",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+    ]
+    first, second = ["\r\n".join([*lines, *more, "", ""]).encode() + body for more in (["x-fault: close_idle"], [])]
+    with socket.create_connection(("127.0.0.1", scripted.port), 60) as connection:
+        connection.sendall(first + second)
+        seen = b""
+        with contextlib.suppress(ConnectionResetError):  # there was something that it had not read
+            while piece := connection.recv(65536):
+                seen += piece
+    assert seen.count(b"HTTP/1.1 200 OK") == 1
+    assert seen.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
 
 
 def test_a_chat_breaks_as_a_completion_does(scripted: Server) -> None:
