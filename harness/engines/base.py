@@ -13,7 +13,7 @@ only its row crosses: see :mod:`~harness.engines.bodies`. Times are CLOCK_MONOTO
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -264,6 +264,12 @@ class EngineCore(Protocol):
 
     def cancel(self) -> None:
         """Forgets all requests; none of them is told of again."""
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Works no longer on these requests; those that it does not have are passed over.
+
+        What came of one before may still be told. No later request may have one of these numbers before ``cancel``.
+        """
 
     def counters(self) -> dict[str, int]:
         """What it counted since it was made (retries, connections); for the record of a run."""

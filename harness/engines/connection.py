@@ -19,6 +19,8 @@ from harness.errors import EngineDied
 
 AT_ONCE: Final = 32
 """Up to so many requests are encoded in ``submit``; more are left to the thread that polls."""
+MOST_WORKLOADS: Final = 256
+"""So many have a number at once: whoever asks every time with another sampling does not fill two processes' memory."""
 RETRY_S: Final = 0.01
 LOG_LINES: Final = 12
 LOG_BYTES: Final = 8192
@@ -83,6 +85,15 @@ class Connection:
         with self._sending:
             self._send(signal_frame(kind, n))
 
+    def drop(self, numbers: Sequence[int]) -> bool:
+        """Has the engine work no longer on these requests; whether something waits, as for ``submit``.
+
+        What is on its way already is still told.
+        """
+        with self._sending:
+            self._send(wire.drop_frame(numbers))
+            return self._stream.backlog
+
     def cancel(self) -> None:
         """Forgets all requests, here and in the engine; no answer to any of them is told from now on."""
         self._cancels += 1
@@ -123,13 +134,20 @@ class Connection:
         self._stream.close()
 
     def _number(self, workload: Workload) -> int:
-        """The workload's number on this connection; the engine is told of a new one first."""
+        """The workload's number on this connection; the engine is told of a new one first.
+
+        A number is given again once too many others were asked after its workload: frames arrive in their order, so
+        requests that went out under it have been read by then.
+        """
         if self._last is not None and self._last[0] is workload:
             return self._last[1]
-        number = self._workloads.get(workload)
+        number = self._workloads.pop(workload, None)
         if number is None:
-            number = self._workloads[workload] = len(self._workloads)
+            number = len(self._workloads)
+            if number == MOST_WORKLOADS:
+                number = self._workloads.pop(next(iter(self._workloads)))
             self._send(wire.workload_frame(number, workload))
+        self._workloads[workload] = number  # the last one asked is the last one there
         self._last = (workload, number)
         return number
 

@@ -38,6 +38,7 @@ class Kind(enum.IntEnum):
     FATAL = 9
     REPLIES = 10
     COUNTERS = 11
+    DROP = 12
 
 
 KINDS: Final = {int(kind): kind for kind in Kind}

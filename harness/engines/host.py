@@ -125,6 +125,8 @@ class Host:
             self._core.submit(wire.read_requests(frame, self._workloads))
         elif frame.kind is Kind.WORKLOAD:
             self._workloads[frame.n] = wire.read_workload(frame)
+        elif frame.kind is Kind.DROP:
+            self._core.drop(wire.read_drop(frame))
         elif frame.kind is Kind.CANCEL:
             self._core.cancel()
             client.forget()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,14 @@ class RemoteEngine:
         """
         self._held = []
         self._connection.cancel()
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Has the engine work no longer on these requests. What is on its way already is still told.
+
+        May be called from the thread that submits. No later request may have one of these numbers.
+        """
+        if self._connection.drop(numbers):
+            self.wake()
 
     def ping(self, timeout_s: float) -> float:
         """Seconds until the engine answered. Raises EngineDied where it does not in time.

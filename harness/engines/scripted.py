@@ -10,7 +10,7 @@ import heapq
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -166,6 +166,11 @@ class ScriptedCore:
     def counters(self) -> dict[str, int]:
         """Nothing is counted."""
         return {}
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Forgets these requests; their places stay taken for as long as the script says."""
+        self._agenda = [entry for entry in self._agenda if entry[2].number not in numbers]
+        heapq.heapify(self._agenda)
 
     def cancel(self) -> None:
         """Forgets all requests and frees all slots."""

@@ -11,7 +11,7 @@ Whoever computes asks :meth:`SlotTable.plan`, runs it, and hands the chosen toke
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from harness.engines.base import (
     TokenEvents,
     Tokens,
 )
+from harness.engines.dropping import Line, leave
 
 _FAILURES_PER_STEP = 1024
 
@@ -83,7 +84,7 @@ class SlotTable:
         self._max_total_tokens = max_total_tokens
         self._vocab_size = vocab_size
         self._prefill_chunk = prefill_chunk
-        self._waiting: deque[tuple[Requests, Iterator[int]]] = deque()
+        self._waiting: Line = deque()
         self._working: list[_Working | None] = [None] * slots
         self._prefilling: deque[int] = deque()
         self._decodes = np.zeros(slots, np.bool_)
@@ -109,6 +110,17 @@ class SlotTable:
         self._prefilling.clear()
         self._working = [None] * len(self._working)
         self._decodes[:] = False
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Forgets the requests of these numbers, waiting or at work. Not between a plan and its settling."""
+        leave(self._waiting, numbers)
+        for slot, working in enumerate(self._working):
+            if working is not None and working.number in numbers:
+                self._working[slot] = None
+                if self._decodes[slot]:
+                    self._decodes[slot] = False
+                else:
+                    self._prefilling.remove(slot)
 
     def admit(self) -> list[Event]:
         """Moves waiting requests into free slots; returns the failures of those that cannot be served."""

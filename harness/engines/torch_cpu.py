@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,10 @@ class TorchCore:
     def counters(self) -> dict[str, int]:
         """Nothing is counted."""
         return {}
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Frees the slots of these requests, and forgets those of them that wait."""
+        self._table.drop(numbers)
 
     def cancel(self) -> None:
         """Forgets all requests and starts the random streams anew."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -97,6 +97,10 @@ class TrtllmCore:
     def cancel(self) -> None:
         """Aborts all requests; none of them is told of again."""
         self._loop.cancel()
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Aborts these requests; what came of one meanwhile is told."""
+        self._loop.drop(numbers)
 
     def counters(self) -> dict[str, int]:
         """Answers that came with their stop token (it is cut off), and requests that failed."""

@@ -14,13 +14,14 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, TypeAlias
 
 from harness.engines.base import Failure, Finish, Int32Array, Requests, Sampling, TokenEvents
+from harness.engines.dropping import Line, leave
 from harness.engines.trtllm_library import Library, Llm, Result
 from harness.engines.trtllm_settings import request_seed, sampling_values
 
@@ -60,7 +61,10 @@ class Broken:
 
 @dataclass(slots=True)
 class _Request:
-    """One request that is with the library; ``seen`` of its tokens came so far, the first at ``first_ns``."""
+    """One request that is with the library; ``seen`` of its tokens came so far, the first at ``first_ns``.
+
+    ``dropped``: it was aborted, and is told of no more.
+    """
 
     number: int
     stops: tuple[int, ...]
@@ -68,6 +72,7 @@ class _Request:
     result: Result
     seen: int = 0
     first_ns: int = 0
+    dropped: bool = False
 
 
 Told: TypeAlias = NewTokens | Done | Failure | Broken
@@ -78,7 +83,7 @@ class _Session:
     """The requests between two cancels. All but ``outbox`` belongs to the loop's thread."""
 
     def __init__(self) -> None:
-        self.waiting: deque[tuple[Requests, Iterator[int]]] = deque()
+        self.waiting: Line = deque()
         self.working: dict[int, _Request] = {}
         self.outbox: SimpleQueue[list[Told]] = SimpleQueue()
         self.told: list[Told] = []
@@ -86,7 +91,7 @@ class _Session:
 
 
 class LoopThread:
-    """Owns the loop. :meth:`submit`, :meth:`take`, :meth:`cancel` and :meth:`close` are for the core's thread.
+    """Owns the loop. ``submit``, ``take``, ``drop``, ``cancel`` and ``close`` are for the core's thread.
 
     At most ``window`` requests are with the library at once. ``check`` says of a request why it cannot be served.
     """
@@ -130,6 +135,10 @@ class LoopThread:
         if not outbox.empty():
             os.eventfd_write(self.descriptor, 1)
         return batch
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Aborts some requests, of which nothing more is told once the loop has heard of it."""
+        self._loop.call_soon_threadsafe(self._drop, self._session, numbers)
 
     def cancel(self) -> None:
         """Aborts all requests, of which none is told again: what they still say goes to a session that is over.
@@ -198,11 +207,13 @@ class LoopThread:
             await request.result.aresult()
         else:
             async for output in request.result:
-                if not output.finished:
+                if not (output.finished or request.dropped):
                     self._tell_fresh(session, request, output.outputs[0].token_ids)
         self._conclude(session, request, time.monotonic_ns())
 
     def _conclude(self, session: _Session, request: _Request, done_ns: int) -> None:
+        if request.dropped:
+            return
         answer = request.result.outputs[0]
         finish = _FINISH.get(answer.finish_reason or "")
         if finish is None:
@@ -233,15 +244,18 @@ class LoopThread:
 
     def _ended(self, session: _Session, request: _Request, task: asyncio.Task[None]) -> None:
         del session.working[request.number]
+        error = None if task.cancelled() else task.exception()
         if task.cancelled():
-            self._tell(session, Failure(request.number, "cancelled", "TensorRT-LLM gave the request up"))
-            return
-        error = task.exception()
-        if isinstance(error, self._library.request_error):
-            self._tell(session, Failure(request.number, "engine_error", str(error)))
+            self._fail(session, request, "cancelled", "TensorRT-LLM gave the request up")
+        elif isinstance(error, self._library.request_error):
+            self._fail(session, request, "engine_error", str(error))
         elif error is not None:
             self._tell(session, Broken(error))
         self._admit(session)
+
+    def _fail(self, session: _Session, request: _Request, kind: str, message: str) -> None:
+        if not request.dropped:
+            self._tell(session, Failure(request.number, kind, message))
 
     def _tell(self, session: _Session, told: Told) -> None:
         if not session.told:
@@ -254,6 +268,14 @@ class LoopThread:
         session.outbox.put(batch)
         if not session.over:
             os.eventfd_write(self.descriptor, 1)
+
+    def _drop(self, session: _Session, numbers: Collection[int]) -> None:
+        leave(session.waiting, numbers)
+        for number in numbers:
+            request = session.working.get(number)
+            if request is not None and not request.dropped:
+                request.dropped = True
+                request.result.abort()
 
     def _abort(self, session: _Session) -> None:
         session.over = True

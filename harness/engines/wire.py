@@ -15,6 +15,7 @@ TOKENS     n tokens           at_ns; n numbers, n positions; n ids
 ANSWERS    n answers          n numbers, n ends, n first_ns, n done_ns, n finish; the answers
 REPLIES    n replies          n numbers, n ends, n first_ns, n done_ns, n finish, n tokens; the replies
 FAILURES   n failures         JSON, n times [number, kind, message]
+DROP       n requests         n numbers; the engine works no longer on them, and says nothing to it
 CANCEL     of the client      none; the engine forgets all requests and says CANCEL with the same n
 PING       of the client      none; the engine says PING with the same n
 COUNTERS   of the client      none; the engine says COUNTERS with the same n and JSON of what it counted
@@ -137,6 +138,11 @@ def _chats_frame(workload: int, requests: Requests, first: int, last: int) -> by
         return HEADER.pack(MAGIC, REQUESTS, 1, ONE_CHAT.size) + columns
     parts = [_column((workload,)), _column(requests.numbers[first:last]), _column(requests.rows[first:last])]
     return frame_of(REQUESTS, last - first, parts)
+
+
+def drop_frame(numbers: Sequence[int]) -> bytes:
+    """The numbers of requests that nobody waits for any more."""
+    return frame_of(Kind.DROP, len(numbers), [_column(numbers)])
 
 
 def event_frame(event: Event) -> bytes:
@@ -284,6 +290,13 @@ def _table(flat: Int32Array, starts: Int64Array, lengths: Int64Array) -> PromptT
     table = PromptTable.__new__(PromptTable)
     table.flat, table.starts, table.lengths = flat, starts, lengths
     return table
+
+
+def read_drop(frame: Frame) -> frozenset[int]:
+    """What :func:`drop_frame` wrote."""
+    if len(frame.payload) != frame.n * INT64:
+        raise _does_not_add_up(frame)
+    return frozenset(_numbers(frame.payload, len(frame.payload)))
 
 
 def read_event(frame: Frame) -> list[Event]:

@@ -123,13 +123,13 @@ class Bridge:
         generation = self._under_way[number] = Generation(number, len(prompt), sampling.max_new_tokens, interval)
         workload = Workload(DATASET, sampling, TokenEvents.ALL if streamed else TokenEvents.NONE)
         requests = Requests(workload, (number,), (row,), PromptTable.from_lists([prompt]), (0,))
-        if self._connection.submit(requests):
-            self._loop.add_writer(self._connection.fileno(), self._flush)
+        self._watch_room(self._connection.submit(requests))
         return generation
 
     def drop(self, generation: Generation) -> None:
-        """Forgets one whose client is gone: the engine still ends it, and nobody is told."""
-        self._under_way.pop(generation.number, None)
+        """Forgets an answer that has an end, or nobody to read it: then the engine works no longer on it."""
+        if self._under_way.pop(generation.number, None) is not None and self.death is None:
+            self._watch_room(self._connection.drop((generation.number,)))
 
     def abandon(self, message: str) -> None:
         """Fails all that is under way."""
@@ -140,6 +140,7 @@ class Bridge:
     def close(self) -> None:
         """Lets go of the engine."""
         self._hear_no_more()
+        self._under_way.clear()
         self._connection.close()
 
     def _receive(self) -> None:
@@ -149,6 +150,11 @@ class Bridge:
             self._die(death)
         else:
             self._deliver(events)
+
+    def _watch_room(self, waits: bool) -> None:
+        """Has what waits sent when the socket has room."""
+        if waits:
+            self._loop.add_writer(self._connection.fileno(), self._flush)
 
     def _flush(self) -> None:
         self._connection.flush()

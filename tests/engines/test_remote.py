@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 from harness.engines import frames, wire
-from harness.engines.base import Answers, EngineInfo, PromptTable, Requests, TokenEvents
+from harness.engines.base import Answers, EngineInfo, PromptTable, Requests, TokenEvents, Workload
+from harness.engines.connection import MOST_WORKLOADS
 from harness.engines.remote import RemoteEngine
 from harness.engines.scripted import ScriptedCore
 from harness.engines.scripted_settings import Faults, ScriptedSettings
@@ -17,12 +19,25 @@ from harness.errors import EngineDied
 from tests.engines.test_host import collect, hosted
 from tests.engines.test_scripted import answers_of, requests, workload
 
+AN_HOUR_S = 3600.0
 INFO = EngineInfo("scripted", 10, 20, 3, None, {}, {})
 
 
 @pytest.fixture
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("remote")
+
+
+class WorkloadsCore(ScriptedCore):
+    """Keeps the workload of each request as the host understood it."""
+
+    def __init__(self, settings: ScriptedSettings) -> None:
+        super().__init__(settings)
+        self.seen: dict[int, Workload] = {}
+
+    def submit(self, requests: Requests) -> None:
+        self.seen |= dict.fromkeys(requests.numbers, requests.workload)
+        super().submit(requests)
 
 
 class Puppet:
@@ -268,4 +283,89 @@ def test_cancel_while_much_waits(folder: Path) -> None:
         engine.cancel()
         engine.submit(requests([5], first_number=n))
         assert collect(engine, bool) == {n: [5, 6]}
+        engine.close()
+
+
+def test_drop_ends_the_work_on_some(folder: Path) -> None:
+    core = ScriptedCore(ScriptedSettings(faults={"*": Faults(slow={9: AN_HOUR_S})}))
+    with hosted(core, folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(requests([1, 9, 2], workload(TokenEvents.NONE)))
+        engine.drop((101,))
+        assert collect(engine, lambda found: len(found) == 2) == {100: [1, 2], 102: [2, 3]}
+        engine.ping(10)
+        assert core.wait_s() is None, "nothing is left of it"
+        engine.close()
+
+
+def test_drop_reaches_the_engine_behind_what_waits(folder: Path) -> None:
+    """A million bytes and more of requests go before it; those that it names are among them."""
+    n = 5_000
+    table = PromptTable.from_lists([list(range(500))])
+    core = ScriptedCore(ScriptedSettings(length=1, faults={"*": Faults(slow=dict.fromkeys(range(10, n), AN_HOUR_S))}))
+    with hosted(core, folder) as path:
+        engine = RemoteEngine(path)
+        engine.submit(Requests(workload(TokenEvents.NONE), range(n), range(n), table, [0] * n))
+        engine.drop(range(10, n))
+        assert sorted(collect(engine, lambda found: len(found) >= 10)) == list(range(10))
+        engine.ping(30)
+        assert core.wait_s() is None, "nothing is left of it"
+        engine.close()
+
+
+def test_drop_after_the_engine_is_gone(folder: Path) -> None:
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        puppet.connection.close()
+        engine.drop((1,))
+        with pytest.raises(EngineDied):
+            engine.poll(10)
+        engine.close()
+
+
+def test_ever_new_workloads_do_not_fill_the_tables(folder: Path) -> None:
+    """Some come again and again, most never do, and every request is answered by its own."""
+    core = WorkloadsCore(ScriptedSettings(length=1))
+    with hosted(core, folder) as path:
+        engine = RemoteEngine(path)
+        asked: dict[int, Workload] = {}
+        for i in range(3 * MOST_WORKLOADS):
+            for cap in (i % 5 + 1, 10 + i):
+                number = len(asked)
+                asked[number] = workload(TokenEvents.NONE, cap)
+                engine.submit(requests([number], asked[number], first_number=number))
+        assert len(collect(engine, lambda found: len(found) == len(asked))) == len(asked)
+        assert core.seen == asked
+        assert len(engine._connection._workloads) == MOST_WORKLOADS
+        engine.close()
+
+
+def test_a_number_is_given_again_only_behind_the_requests_that_have_it(folder: Path) -> None:
+    """With more than the socket takes before, everything waits, and nothing is sent out of turn."""
+    n = 4_000
+    table = PromptTable.from_lists([list(range(500))])
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        asked: dict[int, Workload] = {}
+        for i in range(MOST_WORKLOADS + 10):
+            work = workload(TokenEvents.NONE, cap=i + 1)
+            numbers = range(len(asked), len(asked) + (n if i < 2 else 1))
+            asked |= dict.fromkeys(numbers, work)
+            rows = [0] * len(numbers)
+            engine.submit(Requests(work, numbers, rows, table, rows))
+        decoder, table_there, read = frames.Decoder(), dict[int, Workload](), dict[int, Workload]()
+        puppet.connection.setblocking(False)
+        deadline = time.monotonic() + 30
+        while len(read) < len(asked):
+            assert time.monotonic() < deadline
+            engine.poll(0)
+            with contextlib.suppress(BlockingIOError):
+                for frame in decoder.feed(puppet.connection.recv(1 << 20)):
+                    if frame.kind is frames.Kind.WORKLOAD:
+                        table_there[frame.n] = wire.read_workload(frame)
+                    else:
+                        found = wire.read_requests(frame, table_there)
+                        read |= dict.fromkeys(found.numbers, found.workload)
+        assert read == asked
+        assert len(table_there) == MOST_WORKLOADS
         engine.close()

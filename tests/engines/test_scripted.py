@@ -138,6 +138,16 @@ class TestNoOp:
         assert core.wait_s() is None
         assert core.step() == []
 
+    def test_drop_forgets_those_that_were_not_due(self) -> None:
+        clock = Clock()
+        core = ScriptedCore(ScriptedSettings(first_token=ServiceTime(0.010)), clock)
+        core.submit(requests([4, 0, 9]))
+        core.drop({101, 77})
+        told = [event for _, event in run_out(core, clock)]
+        assert answers_of(told) == {100: [4, 5], 102: [9, 10]}
+        assert {number for number, _, _ in tokens_of(told)} == {100, 102}
+        assert core.wait_s() is None
+
 
 class TestAnswers:
     @pytest.mark.parametrize("rows", [[0], [2], [3, 0, 2]])

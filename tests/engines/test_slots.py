@@ -155,6 +155,34 @@ def test_every_request_is_told_of_once_and_rightly(
     assert (run.told, run.failed, run.heard) == ({}, {}, {})
 
 
+@settings(max_examples=150, deadline=None)
+@given(batches, st.integers(1, 5), st.integers(1, 30), st.data())
+def test_those_that_were_dropped_are_told_no_more_and_the_others_rightly(
+    arriving: list[tuple[list[list[int]], int, int, TokenEvents]], slots: int, chunk: int, data: st.DataObject
+) -> None:
+    run = Run(slots, chunk)
+    dropped: dict[int, list[int]] = {}
+    for batch, cap, steps, events in arriving:
+        run.submit(batch, cap, events)
+        for _ in range(steps):
+            run.step()
+        which = data.draw(st.sets(st.sampled_from(range(len(run.asked))), max_size=6)) if run.asked else set()
+        run.table.drop(which)
+        ended = run.told.keys() | run.failed.keys()
+        dropped |= {number: list(run.heard.get(number, ())) for number in which - ended - dropped.keys()}
+    while not run.table.idle:
+        run.step()
+        assert run.now_ns < 10_000
+    for number, (prompt, cap, _) in enumerate(run.asked):
+        if number in dropped:
+            assert number not in run.told.keys() | run.failed.keys()
+            assert run.heard.get(number, []) == dropped[number]
+        elif expected_failure(prompt, cap) is None:
+            assert run.told[number] == expected_answer(prompt, cap)
+        else:
+            assert run.failed[number] == expected_failure(prompt, cap)
+
+
 def test_those_who_came_first_are_served_first() -> None:
     table, cache = SlotTable(2, MAX_TOTAL, VOCABULARY, 6), dict[int, list[int]]()
     table.submit(requests_of([[1] * 10, [2] * 3, [3]], 20))

@@ -385,6 +385,33 @@ def test_cancelled_requests_are_aborted_and_never_told(make: Build, double: Any)
     assert core.step() == []
 
 
+@pytest.mark.parametrize("events", list(TokenEvents))
+def test_dropped_requests_are_aborted_and_never_told(make: Build, double: Any, events: TokenEvents) -> None:
+    core = make()
+    double.script.held = True
+    submit(core, [[n + 1] for n in range(50)], workload(events=events))
+    deadline = time.monotonic() + PATIENCE_S
+    while len(double.script.made) < 2 * SLOTS:
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    core.drop({0, 2, 40, 77})
+    core.drop({2})
+    submit(core, [[1]], workload(), first=100)
+    double.script.held = False
+    heard = hear(core, 48)
+    assert sorted(heard.answers) == [number for number in [*range(50), 100] if number not in {0, 2, 40}]
+    assert not heard.failures
+    assert double.script.aborted == 2
+    assert len(double.script.made) == 50, "the one that waited was never asked"
+    assert core.step() == []
+
+
+def test_requests_behind_one_that_the_library_gives_up_are_asked(make: Build, double: Any) -> None:
+    double.script.answers = {1: double.Answer(given_up=True)}
+    heard = ask(make(), [[1]] * 5 * SLOTS, workload())
+    assert len(heard.failures) == 5 * SLOTS
+
+
 def test_cancel_with_answers_not_yet_taken(make: Build) -> None:
     core = make()
     submit(core, [[1], [2]], workload())

@@ -133,6 +133,7 @@ class TestDecoder:
             lambda: wire.read_workload(frame),
             lambda: wire.read_info(frame),
             lambda: wire.read_fatal(frame),
+            lambda: wire.read_drop(frame),
         )
         for read in readers:
             try:
@@ -271,6 +272,13 @@ def test_large_replies_become_several_frames() -> None:
 def test_counters(counters: dict[str, int]) -> None:
     (frame,) = decoded(frames.json_frame(Kind.COUNTERS, 7, counters))
     assert (frame.n, wire.read_counters(frame)) == (7, counters)
+
+
+@given(st.sets(st.integers(-(2**63), 2**63 - 1), max_size=20))
+def test_drop(numbers: set[int]) -> None:
+    (frame,) = decoded(wire.drop_frame(sorted(numbers)))
+    assert (frame.kind, frame.n) == (Kind.DROP, len(numbers))
+    assert wire.read_drop(frame) == numbers
 
 
 def test_many_tokens_become_several_frames() -> None:

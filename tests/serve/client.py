@@ -106,9 +106,11 @@ class Server:
         content = {"model": "m", "messages": [{"role": "user", "content": text}]} | body
         return self.post("/v1/chat/completions", content, **_headers(fault, row))
 
-    def open_completion(self, prompt: Sequence[int], *, fault: str | None = None, row: int | None = None) -> Raw:
+    def open_completion(
+        self, prompt: Sequence[int], *, fault: str | None = None, row: int | None = None, **changes: object
+    ) -> Raw:
         """A stream of ids on a connection of its own, to be read by hand."""
-        body = {"model": "m", "prompt": list(prompt), "stream": True, "detokenize": False, "max_tokens": 64}
+        body = {"model": "m", "prompt": list(prompt), "stream": True, "detokenize": False, "max_tokens": 64} | changes
         return Raw(self.port, body, _headers(fault, row))
 
     def active(self) -> int:

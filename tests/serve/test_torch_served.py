@@ -12,6 +12,7 @@ import pytest
 
 from harness import env
 from harness.engines.base import Answers, PromptTable, Requests, Sampling, TokenEvents, Workload
+from tests.harness_process import wait_until
 from tests.serve.client import Server
 
 pytestmark = pytest.mark.torch
@@ -62,6 +63,30 @@ def ask(server: Server, prompt: list[int], **body: object) -> list[int]:
 @pytest.mark.parametrize("stream", [True, False])
 def test_greedy_ids_are_the_cores(served: Server, greedy: list[list[int]], stream: bool) -> None:
     assert [ask(served, prompt, stream=stream) for prompt in PROMPTS] == greedy
+
+
+def test_an_answer_that_nobody_reads_is_worked_on_no_longer() -> None:
+    """The engine has one slot and 20 times as much to do for the answer that is left as for the first, whole one."""
+    with Server("--tiny-gpt-oss", "--slots=1", "--max_total_tokens=4096") as server:
+
+        def used() -> float:
+            times = server.engine.cpu_times()
+            return times.user + times.system
+
+        ask(server, [1], max_tokens=4)
+        begin = used()
+        ask(server, [1], max_tokens=150)
+        whole = used() - begin
+        for stream in (True, False):
+            begin = used()
+            raw = server.open_completion([1, 2, 3], max_tokens=3000, stream=stream)
+            if stream:
+                raw.until(b"token_ids")
+            else:
+                wait_until(lambda: server.active() == 1, "the request is there")
+            raw.close()
+            ask(server, [1], max_tokens=1)
+            assert used() - begin < whole
 
 
 def test_requests_at_once_are_worked_on_together(served: Server, greedy: list[list[int]]) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 import os
 import select
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -126,6 +127,10 @@ class HttpCore:
         due, look = self._pool.check_ns, self._pool.gathered.next_ns()
         due = due if look is None else min(due, look)
         return None if due == NEVER_NS else max(0.0, (due - time.monotonic_ns()) / 1e9)
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Closes the connection of each of these requests, so that its server stops, and forgets those that wait."""
+        self._pool.drop(numbers)
 
     def cancel(self) -> None:
         """Closes the connections on which something is under way, so that the servers stop, and forgets all."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections import deque
+from collections.abc import Collection
 from typing import Any
 
 from harness.engines.base import REPLICA_DIED, Failure, Requests
+from harness.engines.dropping import only, places_without
 from harness.engines.http.connection import Connection, Exchange
 from harness.engines.http.course import Course
 from harness.engines.http.settings import Address
@@ -22,6 +24,11 @@ class Waiting:
         self.requests = requests
         self.course = course
         self.next = 0
+
+    def without(self, numbers: Collection[int]) -> Waiting:
+        """What is left of it without the requests of these numbers."""
+        places = range(self.next, len(self.requests))
+        return Waiting(only(self.requests, places_without(self.requests, places, numbers)), self.course)
 
 
 class Endpoint:
@@ -92,6 +99,15 @@ class Endpoint:
         """The failure of a request that was begun; it is over."""
         exchange.over = True
         return Failure(exchange.number, kind, f"{self.where} {words}")
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Forgets the requests of these numbers that are not under way."""
+        for exchange in self.again:
+            exchange.over = exchange.number in numbers
+        self.again = deque(exchange for exchange in self.again if exchange.number not in numbers)
+        self.suspects = [suspect for suspect in self.suspects if suspect[0].number not in numbers]
+        left = [each.without(numbers) for each in self.waiting]
+        self.waiting = deque(each for each in left if len(each.requests))
 
     def forget(self) -> None:
         """Drops all requests, and takes it that the server may be there again."""

@@ -12,7 +12,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from harness.engines.base import REPLICA_DIED, Failure
@@ -179,6 +179,17 @@ class Pool:
         dues = [queue.next_ns() for queue in (self._timeouts, self._connects, self._probes)]
         dues += [next(iter(each.idle)).since_ns + self._keep_alive_ns for each in self.endpoints if each.idle]
         self.check_ns = min(dues)
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Forgets some requests, and closes the connections on which those of them that are under way are."""
+        for connection in tuple(self.connections.values()):
+            exchange = connection.exchange
+            if exchange is not None and exchange.number in numbers:
+                exchange.over = True
+                self.close(connection)
+        for endpoint in self.endpoints:
+            endpoint.drop(numbers)
+        self.really_close()
 
     def cancel(self) -> None:
         """Closes the connections on which something is under way, so that the servers stop, and forgets all."""

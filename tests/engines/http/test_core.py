@@ -36,6 +36,7 @@ from tests.engines.http.play import (
     workload,
 )
 
+HANGS = 9
 ANSWER = [[5], [6, 7], [8, 200_002]]
 
 
@@ -252,6 +253,37 @@ def test_cancel_closes_what_is_under_way_and_the_next_request_is_served() -> Non
         core.submit(requests(1, first=500))
         told = drive(core, 1)
         assert told.answers == {500: [5, 6, 7, 8]} and not told.failures
+
+
+def test_drop_closes_the_connection_of_one_and_the_next_takes_its_place() -> None:
+    closed: list[int] = []
+
+    def play(peer: Peer) -> None:
+        while True:
+            first = peer.request()[1]["prompt"][0]
+            peer.send(HEAD, chunk(frame(event([5]))))
+            if first == HANGS:
+                closed.append(peer.number if peer.gone() else -1)
+                return
+            peer.send(*map(chunk, stream([[6], [7, 200_002]])), END)
+
+    def lot(prompts: list[int], first: int) -> Requests:
+        n = len(prompts)
+        table = PromptTable.from_lists([[prompt] for prompt in prompts])
+        return Requests(workload(TokenEvents.FIRST), range(first, first + n), range(n), table, range(n))
+
+    with server(play) as running, core_of(running.url, connections=2) as core:
+        core.submit(lot([HANGS, HANGS, 1, HANGS, 2], 0))
+        told = drive(core, lambda told: len(told.tokens) == 2)
+        core.drop({0, 3, 77})
+        told = drive(core, 2, told)
+        assert sorted(told.answers) == [2, 4], "they take turns on the connection that is free again"
+        assert not told.failures
+        assert closed == [0]
+        core.drop({1})
+        core.submit(lot([3], 5))
+        assert sorted(drive(core, 3, told).answers) == [2, 4, 5]
+        assert core.counters()["failures"] == 0
 
 
 def test_seeds_differ_between_repeats_of_a_row_and_come_again_after_cancel() -> None:
