@@ -11,7 +11,7 @@ Rows with ``top_p`` below 1 or ``top_k`` above 0 take a slower path that sorts.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -21,6 +21,8 @@ from harness.engines.torch_head import BLOCK, Head
 from harness.errors import RunBroke
 
 _BITS_PER_NAT = math.log2(math.e)
+MOST_STREAMS = 1024
+"""Of so many seeds the streams are kept, of 5 kB each: a server may see another seed with every request."""
 
 
 class Sampler:
@@ -62,9 +64,17 @@ class Sampler:
                 rows_of.setdefault(sampling.seed, []).append(row)
         for seed, rows in rows_of.items():
             if seed not in self._streams:
-                self._streams[seed] = torch.Generator().manual_seed(seed)
+                self._begin(seed, rows_of)
             draws[rows] = torch.rand((len(rows), 2), dtype=torch.float64, generator=self._streams[seed])
         return draws
+
+    def _begin(self, seed: int, in_use: Collection[int]) -> None:
+        """Starts a stream, in the place of the oldest that no row of this step draws from where there are too many."""
+        if len(self._streams) >= MOST_STREAMS:
+            oldest = next((each for each in self._streams if each not in in_use), None)
+            if oldest is not None:
+                del self._streams[oldest]
+        self._streams[seed] = torch.Generator().manual_seed(seed)
 
     def _choose_plain(self, hidden: Tensor, samplings: Sequence[Sampling], draws: Tensor) -> Tensor:
         sampled = torch.tensor([sampling.temperature > 0 for sampling in samplings])

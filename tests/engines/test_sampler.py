@@ -193,6 +193,23 @@ def test_a_seed_starts_a_stream_that_restart_repeats() -> None:
     assert torch.get_rng_state().equal(before), "the stream of the process is not ours to take from"
 
 
+def test_streams_of_seeds_that_are_not_asked_again_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that draw at every step go on undisturbed, however many others come and go."""
+    hidden = torch.ones((2, 1))
+
+    def drawn(sampler: Sampler, passers: int) -> list[torch.Tensor]:
+        steps = [[sampling(seed=1), sampling(seed=100 + i if passers else 2)] for i in range(20)]
+        return [sampler.choose(hidden, step)[0] for step in steps]
+
+    alone = drawn(Sampler(head_of(torch.zeros(1000))), 0)
+    monkeypatch.setattr("harness.engines.sampler.MOST_STREAMS", 3)
+    crowded = Sampler(head_of(torch.zeros(1000)))
+    assert drawn(crowded, 1) == alone
+    assert len(crowded._streams) == 3
+    crowded.choose(torch.ones((6, 1)), [sampling(seed=i) for i in range(6)])
+    assert len(crowded._streams) >= 6, "each row has the stream of its seed, were they more than are kept"
+
+
 @pytest.mark.parametrize("how", [sampling(0.0), sampling(), sampling(top_p=0.5)])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_logits_that_are_no_numbers_break_the_run(how: Sampling, value: float) -> None:
