@@ -6,6 +6,7 @@ from harness.benchmarks.base import Benchmark, Canary
 from harness.engines.base import Sampling
 from harness.engines.group import EngineGroup
 from harness.errors import RunBroke
+from harness.runs.engine_up import asked
 from harness.runs.plan import PlannedLeg
 from harness.runs.warmup import ask
 
@@ -20,8 +21,7 @@ def sing(engine: EngineGroup, benchmark: Benchmark, leg: PlannedLeg) -> list[str
     lines = []
     checkpoint = engine.info.checkpoint
     stand_in = checkpoint is None or checkpoint.stand_in
-    client = engine.connect()
-    try:
+    with asked(engine) as client:
         for canary in benchmark.canaries(stand_in_checkpoint=stand_in):
             replies = ask(client, canary.prompts, _sampling(leg, canary), dataset="canary", patience_s=_PATIENCE_S)
             findings = canary.check([replies.token_ids(i) for i in range(len(canary.prompts))])
@@ -30,8 +30,6 @@ def sing(engine: EngineGroup, benchmark: Benchmark, leg: PlannedLeg) -> list[str
                     f"canary {canary.name}: {findings[0].what}", expected=findings[0].expected, where=leg.name
                 )
             lines.append(f"canary {canary.name}: well")
-    finally:
-        client.close()
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,10 @@ from harness.benchmarks.base import Benchmark, Dataset, Which
 from harness.config.models import Engine, HttpEngine, TrtllmEngine
 from harness.engines.address import Lane, lanes_before, lanes_each
 from harness.engines.group import EngineGroup, Member, start_group
+from harness.engines.remote import RemoteEngine
+from harness.engines.replicas import ReplicasEngine
 from harness.engines.start import EngineSpec
+from harness.errors import EngineDied, RunBroke
 from harness.events import Note, Observer
 from harness.runs.engine_spec import engine_spec, trtllm_members
 
@@ -19,6 +23,8 @@ ENGINE_LOG: Final = "engine.log"
 """The log of the engine of a system and benchmark, in the folder that holds their scenarios."""
 
 _START_S: Final = 600.0
+_ENDING_S: Final = 8.0
+_LOOK_S: Final = 0.02
 _LOAD_S: Final = 3600.0
 """How long weights of hundreds of gigabytes may take."""
 
@@ -49,6 +55,31 @@ def engine_up(
         members, timeout_s = [Member(engine_spec(config, benchmark, datasets, work))], _START_S
     with start_group(members, log=log, timeout_s=timeout_s, lanes=lanes_each(len(members))) as group:
         yield group
+
+
+@contextmanager
+def asked(engine: EngineGroup) -> Iterator[RemoteEngine | ReplicasEngine]:
+    """A client of the engine, from outside a run. What breaks is told with what of the engine has ended, and how."""
+    client = engine.connect()
+    try:
+        yield client
+    except RunBroke as error:
+        how = ending_of(engine) if isinstance(error, EngineDied) else engine.ending()
+        mend = error.mend or f"see {', '.join(map(str, engine.logs))}, and what the server logs"
+        told = error.what if how is None else f"{how}\n  what was seen: {error.what}"
+        raise type(error)(told, where=error.where, expected=error.expected, mend=mend) from None
+    finally:
+        client.close()
+
+
+def ending_of(engine: EngineGroup) -> str | None:
+    """What of an engine that died has ended: sockets close before processes have, and who watches a server first ends
+    what it has left behind.
+    """
+    deadline = time.monotonic() + _ENDING_S
+    while (how := engine.ending()) is None and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+    return how
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import shutil
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from harness.ledger.record import AuditConfigEcho, DatasetEcho, EngineEcho, Warm
 from harness.ledger.store import AUDIT_CONFIG, USER_CONF, write_atomically
 from harness.machine.capture import capture
 from harness.runs.endings import end, measured
+from harness.runs.engine_up import asked, ending_of
 from harness.runs.identity import fingerprint, versions
 from harness.runs.judging import judge
 from harness.runs.leg_settings import (
@@ -40,7 +40,6 @@ from harness.runs.rates import target_qps
 from harness.runs.warmup import warm_up
 
 _PATIENCE_S = 300.0
-_ENDING_S = 8.0
 _HEX_BYTES_PER_TOKEN = 8  # the accuracy log writes each int32 as eight hexadecimal digits
 _SPARE_BYTES = 256 << 20  # detail and summary logs, samples.arrow, user.conf
 
@@ -92,11 +91,8 @@ def _warm_up(leg: PlannedLeg, group: Group, sampling: Sampling) -> Warmup:
     prompts = group.benchmark.warmup_prompts(
         leg.config.warmup.requests, like=_dataset(leg, group), seed=leg.config.seed
     )
-    engine = group.engine.connect()
-    try:
+    with asked(group.engine) as engine:
         return warm_up(engine, prompts, sampling, patience_s=min(_PATIENCE_S, leg.config.watchdog_s))
-    finally:
-        engine.close()
 
 
 def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> tuple[Path, RunRecord, LegSettings]:
@@ -185,20 +181,10 @@ def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineGroup) -> Non
     if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted(outcome.error, where=folder)
     mend = f"see {WORKER_LOG} there, and {', '.join(map(str, engine.logs))}"
-    how = _ending(engine) if outcome.engine_died else engine.ending()
+    how = ending_of(engine) if outcome.engine_died else engine.ending()
     if how is not None:
         raise EngineDied(f"the run broke: {how}\n  the worker saw: {outcome.error}", where=folder, mend=mend)
     raise RunBroke(f"the run broke: {outcome.error}", where=folder, mend=mend)
-
-
-def _ending(engine: EngineGroup) -> str | None:
-    """What of an engine that died has ended: sockets close before processes have, and who watches a server first ends
-    what it has left behind.
-    """
-    deadline = time.monotonic() + _ENDING_S
-    while (how := engine.ending()) is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return how
 
 
 def _check_disk(root: Path, accuracy_tokens: int) -> None:

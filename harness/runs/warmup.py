@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from harness.engines.base import (
+    REPLICA_DIED,
     Answers,
     Engine,
     Failure,
@@ -43,7 +44,7 @@ class Answered:
 def ask(engine: Engine, prompts: PromptTable, sampling: Sampling, *, dataset: str, patience_s: float) -> Answered:
     """Asks all prompts at once and waits for every answer.
 
-    RunBroke where one fails, EngineDied where nothing comes for ``patience_s``.
+    RunBroke where one fails, EngineDied where that is because a replica died, or nothing comes for ``patience_s``.
     """
     numbers = range(len(prompts))
     started = time.monotonic_ns()
@@ -54,7 +55,8 @@ def ask(engine: Engine, prompts: PromptTable, sampling: Sampling, *, dataset: st
         for event in engine.poll(_POLL_S):
             last = time.monotonic()
             if isinstance(event, Failure):
-                raise RunBroke(f"the engine failed a {dataset} request ({event.kind}): {event.message}")
+                broke = EngineDied if event.kind == REPLICA_DIED else RunBroke
+                raise broke(f"the engine failed a {dataset} request ({event.kind}): {event.message}")
             if isinstance(event, Replies):
                 raise RunBroke(f"the engine answered a {dataset} request with a chat, and it asked for token ids")
             if isinstance(event, Answers):

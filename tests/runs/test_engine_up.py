@@ -12,11 +12,11 @@ import pytest
 
 from harness.config.models import HttpEngine, ScriptedEngine
 from harness.engines.address import lanes_before
-from harness.errors import EngineDied
+from harness.errors import EngineDied, RunBroke
 from harness.events import Event, Note
 from harness.runs import engine_up as engine_up_module
 from harness.runs import servers
-from harness.runs.engine_up import engine_up, http_members
+from harness.runs.engine_up import asked, engine_up, http_members
 
 SETTINGS: dict[str, object] = {
     "server": "trtllm-serve",
@@ -127,3 +127,41 @@ def test_servers_end_where_the_clients_cannot_start(tmp_path: Path, monkeypatch:
     ):
         pass
     assert entered == ["down"]
+
+
+class Group:
+    """An engine whose server is found to have ended at the ``seen``-th look."""
+
+    logs = (Path("engine.log"),)
+
+    def __init__(self, seen: int) -> None:
+        self.closed = False
+        self._left = seen
+
+    def connect(self) -> Group:
+        return self
+
+    def close(self) -> None:
+        self.closed = True
+
+    def ending(self) -> str | None:
+        self._left -= 1
+        return None if self._left >= 0 else "torch 0 was ended by SIGKILL"
+
+
+@pytest.mark.parametrize(("seen", "error"), [(3, EngineDied("it refuses connections")), (0, RunBroke("status 500"))])
+def test_what_breaks_before_a_run_is_told_with_what_has_ended(seen: int, error: RunBroke) -> None:
+    group: Any = Group(seen)
+    with pytest.raises(type(error)) as caught, asked(group):
+        raise error
+    assert caught.value.what == f"torch 0 was ended by SIGKILL\n  what was seen: {error.what}"
+    assert caught.value.mend == "see engine.log, and what the server logs"
+    assert group.closed
+
+
+def test_what_breaks_before_a_run_while_all_lives() -> None:
+    group: Any = Group(1)
+    with pytest.raises(RunBroke) as caught, asked(group):
+        raise RunBroke("status 500", expected="200", mend="ask again")
+    assert str(caught.value) == "status 500\n  expected: 200\n  mend: ask again"
+    assert group.closed

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines.base import Failure, PromptTable, Replies, Sampling
+from harness.engines.base import REPLICA_DIED, Failure, PromptTable, Replies, Sampling
 from harness.errors import EngineDied, RunBroke
 from harness.runs.warmup import ask, steady_rate, warm_up
 from tests.clients.loadgen.fakes import FakeEngine, answers
@@ -65,7 +65,15 @@ def test_no_warm_up_at_all() -> None:
 def test_a_request_that_fails() -> None:
     engine = FakeEngine()
     engine.say(Failure(0, "too_long", "a prompt too long"))
-    with pytest.raises(RunBroke, match=r"failed a warm-up request \(too_long\): a prompt too long"):
+    with pytest.raises(RunBroke, match=r"failed a warm-up request \(too_long\): a prompt too long") as caught:
+        warm_up(engine, prompts(1), SAMPLING, patience_s=5)
+    assert not isinstance(caught.value, EngineDied)
+
+
+def test_a_replica_that_dies() -> None:
+    engine = FakeEngine()
+    engine.say(Failure(0, REPLICA_DIED, "endpoint 0 refuses connections"))
+    with pytest.raises(EngineDied, match="endpoint 0 refuses connections"):
         warm_up(engine, prompts(1), SAMPLING, patience_s=5)
 
 
