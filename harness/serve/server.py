@@ -43,6 +43,8 @@ LAST_WORDS_S: Final = 0.5
 LAST_RESORT_S: Final = 10
 DEATH_NOTICE_S: Final = 3.0
 """How long a server whose engine is dead says so on ``/health`` before it ends too."""
+TOGETHER_S: Final = 1.0
+"""Whoever ends a whole session of processes tells the engine too, which may be gone before this one has heard of it."""
 EXIT_ASKED_DEATH: Final = 87
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -103,9 +105,7 @@ async def _serve(
     codec, chat = _tongue(settings, info)
     limits = Limits(info, _end_ids(settings.engine), settings.seed)
     connection = Connection(engine.socket, log=engine.log)
-    bridge = Bridge(
-        connection, stream_interval=settings.stream_interval, on_death=lambda: server.end_soon(DEATH_NOTICE_S)
-    )
+    bridge = Bridge(connection, stream_interval=settings.stream_interval, on_death=lambda: server.mourn())
     service = Service(
         bridge=bridge,
         limits=limits,
@@ -121,7 +121,7 @@ async def _serve(
         await server.serve(sockets=[listener])
     finally:
         bridge.close()
-    if bridge.death is not None:
+    if bridge.death is not None and not server.told_to_end:
         raise bridge.death
 
 
@@ -148,6 +148,9 @@ class _Server(uvicorn.Server):
         self._bridge = bridge
         self._settings = settings
         self._listening = listening
+        self._dead_since: float | None = None
+        self.told_to_end = False
+        """Whether a signal said so, with the engine alive or told at the same time."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -155,7 +158,7 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         taken = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
         for each in taken:
-            loop.add_signal_handler(each, self._end)
+            loop.add_signal_handler(each, self._told_to_end)
         try:
             yield
         finally:
@@ -170,9 +173,17 @@ class _Server(uvicorn.Server):
             raise _no_port(self._settings.host, self._settings.port, error) from None
         self._listening()
 
-    def end_soon(self, delay_s: float) -> None:
-        """Ends it after a while."""
-        asyncio.get_running_loop().call_later(delay_s, self._end)
+    def mourn(self) -> None:
+        """Ends it in a while, since its engine is dead."""
+        loop = asyncio.get_running_loop()
+        self._dead_since = loop.time()
+        loop.call_later(DEATH_NOTICE_S, self._end)
+
+    def _told_to_end(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._dead_since is None or now - self._dead_since < TOGETHER_S:
+            self.told_to_end = True
+        self._end()
 
     def _end(self) -> None:
         if self.should_exit:

@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import pytest
 from harness.cli import serve as verb
 from harness.engines.start import EngineSpec
 from harness.errors import ConfigError, MissingError
+from harness.serve.server import TOGETHER_S
 from harness.serve.settings import ServeSettings
-from tests.harness_process import ROOT
+from tests.harness_process import ROOT, wait_until
 from tests.serve.client import Server, ask, run_serve
 
 SCRIPT = json.dumps({"vocab_size": 300, "length": 100, "faults": {"serve": {"hang": [7], "die": 9}}})
@@ -59,6 +61,28 @@ def test_a_dead_engine_is_told_and_ends_the_server() -> None:
         code, said = server.end()
         assert code == 4
         assert "went away" in said and "Traceback" not in said
+
+
+def test_an_engine_that_is_told_to_end_with_its_server_did_not_go_away() -> None:
+    """Whoever ends a session of processes tells each of them, in any order."""
+    for first in ("engine", "server"):
+        with Server(*OPTIONS) as server:
+            assert server.get("/health").status == 200
+            pids = [server.engine.pid, server.process.pid]
+            for pid in pids if first == "engine" else reversed(pids):
+                os.kill(pid, signal.SIGTERM)
+            assert server.end() == (0, "")
+
+
+def test_a_dead_server_that_is_told_to_end_says_why_it_died() -> None:
+    with Server(*OPTIONS) as server:
+        server.engine.kill()
+        wait_until(lambda: server.get("/health").status == 503, "the death is seen")
+        time.sleep(1.2 * TOGETHER_S)
+        os.kill(server.process.pid, signal.SIGTERM)
+        code, said = server.end()
+        assert code == 4
+        assert "went away" in said
 
 
 def test_a_killed_engine_cuts_chats() -> None:
