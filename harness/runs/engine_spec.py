@@ -31,7 +31,7 @@ def engine_spec(config: Engine, benchmark: Benchmark, datasets: Mapping[Which, D
 
 def trtllm_members(config: TrtllmEngine) -> list[Member]:
     """One process a replica, each with GPUs of its own. ConfigError where CUDA_VISIBLE_DEVICES names too few."""
-    keys = engine_keys.load("trtllm", config.version)
+    keys = engine_keys.load_or_older("trtllm", config.version)
     each = math.prod(_number(keys.meaning(config.options, name)) for name in _PARALLEL)
     gpus = visible_gpus(config.replicas * each, os.environ)
     checkpoint = config.checkpoint

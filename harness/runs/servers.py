@@ -214,5 +214,5 @@ def _named(urls: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 def _number(engine: HttpEngine, meaning: engine_keys.MeaningName) -> int | None:
     """A whole number that the options say or the server takes for one unsaid, by what it means; None for no number."""
-    found = engine_keys.load(engine.server, engine.version).meaning(engine.options, meaning)
+    found = engine_keys.load_or_older(engine.server, engine.version).meaning(engine.options, meaning)
     return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from harness.config.engines import TorchEngine
 from harness.errors import UnknownName
-from harness.rules.engine_keys import EngineKeys, KeyProblem, load, versions
+from harness.rules.engine_keys import EngineKeys, KeyProblem, load, load_or_older, versions
 
 SERVERS = ("trtllm-serve", "trtllm", "vllm", "sglang", "torch")
 LISTS = [(server, version) for server in SERVERS for version in versions(server)]
@@ -171,6 +171,30 @@ def test_a_list_that_is_not_there(server: str, version: str, near: str) -> None:
     with pytest.raises(UnknownName) as caught:
         load(server, version)
     assert near in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "version", "taken"),
+    [
+        ("trtllm", "1.2.1", "1.2"),
+        ("trtllm", "1.4.0rc1", "1.3"),
+        ("trtllm-serve", "1.20", "1.3"),
+        ("trtllm", "2.0", "1.3"),
+        ("vllm", "0.20.1", "0.11"),
+        ("torch", None, None),
+    ],
+)
+def test_the_list_of_a_version_or_of_the_nearest_older_one(server: str, version: str | None, taken: str | None) -> None:
+    assert load_or_older(server, version).version == taken
+
+
+@pytest.mark.parametrize(
+    ("server", "version"),
+    [("trtllm", "1.1"), ("trtllm", "nightly"), ("trtllm", None), ("tensorrt", "1.2"), ("torch", "1")],
+)
+def test_no_list_and_none_of_an_older_version(server: str, version: str | None) -> None:
+    with pytest.raises(UnknownName):
+        load_or_older(server, version)
 
 
 def test_a_version_is_no_prefix_of_letters() -> None:

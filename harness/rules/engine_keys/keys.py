@@ -6,6 +6,7 @@ import datetime
 import difflib
 import functools
 import importlib.resources
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
@@ -108,6 +109,12 @@ class EngineKeys(Strict):
     def name(self) -> str:
         """For people: what it is, and its version."""
         return self.product if self.version is None else f"{self.product} {self.version}"
+
+    def is_of(self, version: str | None) -> bool:
+        """Whether it is the list of this version, ``1.2.1`` being a ``1.2``."""
+        if version is None or self.version is None:
+            return version == self.version
+        return version == self.version or version.startswith(f"{self.version}.")
 
     def known(self, key: str) -> bool:
         """Whether the server has an option of this dotted name."""
@@ -219,15 +226,30 @@ def load(server: str, version: str | None) -> EngineKeys:
     """The list of a server's version, ``1.2.1`` being a ``1.2``. UnknownName where there is none."""
     known = versions(server)
     for keys in lists():
-        if server in keys.servers and _is_of(version, keys.version):
+        if server in keys.servers and keys.is_of(version):
             return keys
     raise UnknownName(f"version of {server}", str(version), [str(name) for name in known])
 
 
-def _is_of(version: str | None, listed: str | None) -> bool:
-    if version is None or listed is None:
-        return version == listed
-    return version == listed or version.startswith(f"{listed}.")
+def load_or_older(server: str, version: str | None) -> EngineKeys:
+    """The list of a server's version, or the newest of an older one: what options mean changes slowly.
+
+    Not for saying that an option is unknown. UnknownName where there is neither.
+    """
+    try:
+        return load(server, version)
+    except UnknownName:
+        wanted = _numbers(version)
+        older = [keys for keys in lists() if server in keys.servers and () < _numbers(keys.version) <= wanted]
+        if not older:
+            raise
+        return max(older, key=lambda keys: _numbers(keys.version))
+
+
+def _numbers(version: str | None) -> tuple[int, ...]:
+    """The numbers that a version begins with, ``1.4.0rc1`` being 1, 4."""
+    found = itertools.takewhile(str.isdecimal, (version or "").split("."))
+    return tuple(map(int, found))
 
 
 @functools.cache

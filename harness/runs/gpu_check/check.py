@@ -9,13 +9,14 @@ from dataclasses import asdict
 from typing import Final
 
 from harness import benchmarks, rules
-from harness.config.models import Engine
+from harness.config.models import Engine, TrtllmEngine
 from harness.engines.base import EngineInfo
 from harness.engines.group import EngineGroup
 from harness.errors import HarnessError, Interrupted
 from harness.events import Note, Observer
 from harness.ledger.store import write_atomically
 from harness.machine import capture
+from harness.rules.engine_keys import load_or_older
 from harness.runs.engine_up import engine_up
 from harness.runs.gpu_check import inprocess, served
 from harness.runs.gpu_check.asker import Asker
@@ -81,6 +82,7 @@ class Check:
     def _server(self) -> None:
         settings, before, started = self._settings, read_cards(), time.monotonic()
         engine = settings.http_engine()
+        self._note_list(engine.server, engine.version)
         with serving(engine, name=SYSTEM, folder=settings.out, observer=self._observer) as found:
             self._started(served.WHERE, found.info, time.monotonic() - started)
             taken = not_asked("it ran before") if settings.endpoint else self._memory(before, settings.started_with)
@@ -100,6 +102,8 @@ class Check:
             self._add(Finding(inprocess.WHERE, "starts", _STARTS, not_asked(self._hurry())))
             return
         engine, options = settings.own_engine(), {} if settings.server == "torch" else settings.own_options()
+        if isinstance(engine, TrtllmEngine):
+            self._note_list(engine.kind, engine.version)
         before, started = read_cards(), time.monotonic()
         with self._up(engine, inprocess.WHERE) as group:
             self._started(inprocess.WHERE, group.info, time.monotonic() - started)
@@ -111,6 +115,14 @@ class Check:
             finally:
                 client.close()
             self._legs(engine, group, inprocess.WHERE)
+
+    def _note_list(self, server: str, version: str | None) -> None:
+        """Says where options are read by the list of an older version."""
+        keys = load_or_older(server, version)
+        if not keys.is_of(version):
+            told = f"no list of the options of {keys.product} {version}: they are read by that of {keys.version}"
+            self.report.facts["options_by_list_of"] = keys.version
+            self._observer(Note(f"{told}; the installed library says which there are"))
 
     @contextmanager
     def _up(self, engine: Engine, where: str) -> Iterator[EngineGroup]:

@@ -20,6 +20,7 @@ class Manners:
     """How it answers. The defaults are those that the harness relies on."""
 
     model: str = "some-model"
+    version: str = "1.2.1"
     ids: bool = True
     text: str = ""
     interval: int = 20
@@ -80,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         answers: dict[str, object] = {
             "/v1/models": {"data": [{"id": self.manners.model}]},
-            "/version": {"version": "1.2.1"},
+            "/version": {"version": self.manners.version},
         }
         known = self.path in answers or self.path == "/health"
         content = json.dumps(answers[self.path]).encode() if self.path in answers else b""

@@ -122,6 +122,22 @@ def test_a_server_that_is_not_there_fails_and_the_next_part_is_asked(settings: C
     assert "no healthy trtllm-serve" in report.findings[0].outcome.seen
 
 
+@no_library
+@pytest.mark.usefixtures("small_data")
+def test_a_version_that_has_no_list_yet_is_read_by_the_one_before(settings: CheckSettings) -> None:
+    notes: list[object] = []
+    with serving(Manners(idle_s=0.4, version="1.9.0rc2")) as url:
+        newer = dataclasses.replace(settings, endpoint=url, options={"max_seq_len": 200})
+        report = Check(newer, ["check"], notes.append).run()
+    told = outcomes(report)
+    assert told["server: starts"] == "passed"
+    assert "tensorrt_llm cannot be imported" in report.findings[-1].outcome.seen, "as far as an engine comes here"
+    assert report.facts["options_by_list_of"] == "1.3"
+    assert any(
+        isinstance(each, Note) and "TensorRT-LLM 1.9.0rc2: they are read by that of 1.3" in each.text for each in notes
+    )
+
+
 def test_a_server_that_is_not_what_was_asked_for(settings: CheckSettings) -> None:
     with serving(Manners()) as url:
         other = dataclasses.replace(settings, endpoint=url, version="1.3", parts=("server",))
