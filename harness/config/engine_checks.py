@@ -44,17 +44,21 @@ def _gpus(checked: Checked) -> Iterator[str]:
     each, replicas = checked.gpus_each, checked.engine.replicas
     total = each * replicas
     told = " x ".join(f"{name} {checked.whole(name) or 1}" for name in DIVIDING if checked.keys.key_of(name))
-    arithmetic = f"{replicas} replicas x {told} = {total} GPUs"
+    arithmetic = f"{_several(replicas, 'replica')} x {told} = {_several(total, 'GPU')}"
     subject = checked.subject
     for what, count in _counts(subject):
         if count != total:
             raise ConfigError(
-                f"the engine takes {total} GPUs, {what} says {count}",
+                f"the engine takes {_several(total, 'GPU')}, {what} says {count}",
                 where=subject.where("replicas"),
                 expected=f"as many: {arithmetic}",
                 mend="correct replicas or the parallel sizes, or run another system",
             )
     yield f"GPUs: {arithmetic}"
+
+
+def _several(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _counts(subject: Subject) -> Iterator[tuple[str, int]]:

@@ -90,7 +90,8 @@ def _over_http(config: HttpEngine, name: str, work: Path, observer: Observer) ->
     with serving(config, name=name, folder=work, observer=observer) as servers:
         lanes = lanes_before(config.replicas, config.clients.processes)
         members = http_members(http_settings(servers, config), lanes)
-        observer(Note(f"{name}: {config.replicas} replicas answer; client processes for them: {len(members)}"))
+        answering = "1 replica answers" if config.replicas == 1 else f"{config.replicas} replicas answer"
+        observer(Note(f"{name}: {answering}; client processes: {len(members)}"))
         log = work / ENGINE_LOG
         with start_group(members, log=log, timeout_s=_START_S, lanes=lanes, behind=servers.ending) as group:
             yield group

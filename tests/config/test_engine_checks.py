@@ -222,6 +222,12 @@ def test_gpus_that_are_not_the_systems(tmp_path: Path, engine: dict[str, Any], s
     assert "replicas x tensor" in (error.expected or "")
 
 
+def test_one_of_something_is_no_more(tmp_path: Path) -> None:
+    error = refused(tmp_path, {"replicas": 1})
+    assert error.what.startswith("the engine takes 1 GPU, ")
+    assert "1 replica x tensor 1 x pipeline 1 x context 1 = 1 GPU" in (error.expected or "")
+
+
 def test_gpus_are_counted_over_all_parallel_ways(tmp_path: Path) -> None:
     told = checked(tmp_path, {"replicas": 2, "options": {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}})
     assert told[0] == "GPUs: 2 replicas x tensor 2 x pipeline 2 x context 1 = 8 GPUs"

@@ -98,9 +98,7 @@ def test_clients_before_servers_carry_what_the_servers_are(tmp_path: Path, monke
         told[0] = "vllm 1 was ended by SIGKILL"
         assert group.ending() == "vllm 1 was ended by SIGKILL"
     assert entered == ["up", "down"]
-    assert [note.text for note in notes if isinstance(note, Note)] == [
-        "BOX/b: 2 replicas answer; client processes for them: 2"
-    ]
+    assert [note.text for note in notes if isinstance(note, Note)] == ["BOX/b: 2 replicas answer; client processes: 2"]
 
 
 def test_servers_end_where_the_clients_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
