@@ -137,7 +137,7 @@ class Connection:
             sent = self.socket.send(data)
         except BlockingIOError:
             sent = 0
-        except ConnectionError:
+        except OSError:
             self.broken, self.rest = True, None
             return 0
         self.rest = memoryview(data)[sent:] if sent < len(data) else None

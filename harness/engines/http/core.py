@@ -164,7 +164,7 @@ class HttpCore:
             data = connection.recv(READ_BYTES)
         except BlockingIOError:
             return
-        except ConnectionError as error:
+        except OSError as error:  # a machine that is gone is told by ETIMEDOUT or EHOSTUNREACH
             self._received(connection, b"", error.strerror or str(error))
             return
         if connection.later:

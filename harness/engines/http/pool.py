@@ -21,7 +21,7 @@ from harness.engines.http.deadlines import NEVER_NS, Deadlines
 from harness.engines.http.endpoint import Endpoint
 from harness.engines.http.gathered import Gathered
 from harness.engines.http.outbox import Outbox
-from harness.engines.http.problems import TIMEOUT, UNREACHABLE
+from harness.engines.http.problems import RESET, TIMEOUT, UNREACHABLE
 from harness.engines.http.settings import HttpSettings
 
 BEGUN_AT_ONCE: Final = 64
@@ -141,8 +141,11 @@ class Pool:
 
     def lost(self, connection: Connection, exchange: Exchange, kind: str, words: str) -> None:
         """A connection ended in the middle of a request, which fails once it is known whether the endpoint lives."""
-        endpoint = connection.endpoint
         self.close(connection)
+        self._suspect(connection.endpoint, exchange, kind, words)
+
+    def _suspect(self, endpoint: Endpoint, exchange: Exchange, kind: str, words: str) -> None:
+        """A request is lost, and perhaps the endpoint with it."""
         if endpoint.dead:
             self.fail(endpoint.failed(exchange, REPLICA_DIED, f"{words}, and {endpoint.dead}"))
             return
@@ -315,6 +318,8 @@ class Pool:
             return
         if exchange is None:
             self._acquit(endpoint)
+        elif error == errno.ECONNRESET:  # it was in the queue of a listener that is gone, mostly
+            self._suspect(endpoint, exchange, RESET, words)
         else:
             kind = TIMEOUT if error == errno.ETIMEDOUT else UNREACHABLE
             self.fail(endpoint.failed(exchange, kind, words))

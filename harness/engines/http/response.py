@@ -10,6 +10,8 @@ END: Final = b"\r\n\r\n"
 """How the last bytes of a chunked response end, trailers or not; other pieces seldom do."""
 
 
+LONGEST_HEAD: Final = 1 << 20
+"""Bytes, of all that comes before a body."""
 INFORMATIONAL_END: Final = 200
 """Responses with a lower status (100 Continue) come before the one that counts."""
 
@@ -25,6 +27,7 @@ class Response:
     """
 
     __slots__ = (
+        "_head_bytes",
         "_keeps_alive",
         "_parser",
         "begun",
@@ -49,6 +52,7 @@ class Response:
         self.length: int | None = None
         self.complete = False
         self._keeps_alive = False
+        self._head_bytes = 0
         self.surplus = False
         """Whether more came than the response."""
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
@@ -64,6 +68,10 @@ class Response:
             if not self.complete:
                 raise BadFraming(str(error)) from None
             self.surplus = True
+        if not self.headers_done:
+            self._head_bytes += len(data)
+            if self._head_bytes > LONGEST_HEAD:
+                raise BadFraming(f"its head is longer than {LONGEST_HEAD >> 20} MiB")
 
     def end(self) -> None:
         """The connection is at its end; a response without a length is so, too."""

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from harness.engines.http.problems import BAD_ANSWER, BadAnswer
+
 DONE: Final = b"[DONE]"
 """The data of the event that ends a stream."""
+LONGEST_EVENT: Final = 4 << 20
+"""Bytes; a stream in which no event ends would be looked through again and again, and other answers wait meanwhile."""
 
 
 class EventStream:
@@ -22,7 +26,10 @@ class EventStream:
         self._rest = b""
 
     def block(self, data: bytes) -> bytes:
-        """The whole events that are there now, lines ended by LF, without the blank line of the last; may be empty."""
+        """The whole events that are there now, lines ended by LF, without the blank line of the last; may be empty.
+
+        Raises BadAnswer for an event that is longer than :data:`LONGEST_EVENT`.
+        """
         text = self._rest + data if self._rest else data
         held = b""
         if b"\r" in text:
@@ -32,6 +39,8 @@ class EventStream:
         end = text.rfind(b"\n\n")
         if end < 0:
             self._rest = text + held
+            if len(self._rest) > LONGEST_EVENT:
+                raise BadAnswer(BAD_ANSWER, f"streams an event of more than {LONGEST_EVENT >> 20} MiB")
             return b""
         self._rest = text[end + 2 :] + held
         return text[:end]

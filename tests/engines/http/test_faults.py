@@ -183,6 +183,44 @@ def test_no_http() -> None:
     only_failure(once(HEAD, chunk(stream(ANSWER)[0]), b"zz\r\n\r\n"), "bad_answer", "no HTTP")
 
 
+def test_a_head_without_an_end() -> None:
+    only_failure(
+        once(HEAD[:-2], *[b"x: " + b"y" * 65_000 + b"\r\n"] * 20), "bad_answer", "its head is longer than 1 MiB"
+    )
+
+
+def test_an_event_without_an_end() -> None:
+    pieces = [chunk(b"x" * 60_000)] * 80
+    only_failure(once(HEAD, chunk(b"data: "), *pieces), "bad_answer", "an event of more than 4 MiB")
+    only_failure(once(HEAD, chunk(frame(event([1]))), *pieces), "bad_answer", "an event of more than 4 MiB")
+
+
+def test_a_machine_that_is_gone() -> None:
+    def gone(*_: object) -> bytes:
+        raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+
+    play = once(HEAD, chunk(frame(event([1]))), then=lambda peer: peer.gone())
+    with server(play) as running, core_of(running.url) as core:
+        core.submit(requests(1))
+        while not (busy := [each for each in core._pool.connections.values() if not each.connecting]):
+            core._pool.connected(next(iter(core._pool.connections.values())))
+        busy[0].recv = gone
+        (failure,) = drive(core, 1).failures.values()
+    assert failure.kind == "reset"
+    assert failure.message.endswith(" reset the connection (Connection timed out)")
+
+
+def test_a_listener_that_is_gone_before_it_has_taken_the_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with core_of(url) as core:
+            core.submit(requests(1))
+            listener.close()
+            (failure,) = drive(core, 1).failures.values()
+    assert failure.kind == REPLICA_DIED
+    assert failure.message.endswith("refuses connections")
+
+
 def test_no_json() -> None:
     only_failure(once(HEAD, chunk(b"data: {oh\n\n"), END), "bad_answer", "no JSON", "{oh")
     only_failure(once(HEAD, chunk(b"data: 5\n\n"), END), "bad_answer", "no JSON object")
