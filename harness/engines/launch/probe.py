@@ -29,6 +29,11 @@ class Told:
     max_total_tokens: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def alike(self) -> str:
+        """What replicas have in common, for people."""
+        model = ", ".join(self.models) or "not told"
+        return f"model {model}, version {self.version or 'not told'}, at most {self.max_total_tokens} tokens"
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -78,12 +83,12 @@ def check(told: Sequence[Told], asked: Asked) -> None:
                 expected=f"{what} {expected}",
                 mend="start it again with this configuration, or mend the configuration",
             )
-        if (each.version, each.max_total_tokens) != (told[0].version, told[0].max_total_tokens):
+        if each.alike() != told[0].alike():
             raise ConfigError(
-                f"the servers differ: {told[0].url} has version {told[0].version} and {told[0].max_total_tokens} "
-                f"tokens, {each.url} has {each.version} and {each.max_total_tokens}",
+                f"the servers differ: {told[0].url} has {told[0].alike()}, {each.url} has {each.alike()}",
                 where=each.url,
                 expected="replicas that are alike",
+                mend="start all of them in the same way, or take out of engine.endpoints what is no replica",
             )
 
 

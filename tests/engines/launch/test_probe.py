@@ -119,8 +119,12 @@ class TestCheck:
         check([told(version=version)], asked())
 
     def test_replicas_differ(self) -> None:
-        with pytest.raises(ConfigError, match=r"the servers differ: .*version 1.2.1 .*1.2.0"):
+        with pytest.raises(ConfigError, match=r"the servers differ: .*version 1.2.1, .*version 1.2.0, "):
             check([told(), told(version="1.2.0")], asked())
+
+    def test_replicas_of_which_one_serves_another_model(self) -> None:
+        with pytest.raises(ConfigError, match=r"the servers differ: .*model m, .*model other, "):
+            check([told(models=("m",)), told(models=("other",))], asked(model=None))
 
 
 class TestGet:
