@@ -75,8 +75,16 @@ class Connection:
             return self._stream.backlog
 
     def submit_in_turn(self, batches: Sequence[Requests]) -> None:
-        """Leaves many requests to ``flush``, a frame of each batch in turn: none waits for all of another."""
+        """Leaves many requests to ``flush``, a frame of each batch in turn: none waits for all of another.
+
+        At most :data:`MOST_WORKLOADS` batches, whose workloads need their numbers at the same time.
+        """
+        if len(batches) > MOST_WORKLOADS:
+            raise ValueError(f"{len(batches)} batches in turn")
         with self._sending:
+            for batch in batches:
+                if batch.workload in self._workloads:
+                    self._workloads[batch.workload] = self._workloads.pop(batch.workload)  # to give it up last
             frames = [wire.requests_frames(self._number(batch.workload), batch) for batch in batches]
             self._stream.send_later(_in_turn(frames))
 
@@ -136,18 +144,18 @@ class Connection:
     def _number(self, workload: Workload) -> int:
         """The workload's number on this connection; the engine is told of a new one first.
 
-        A number is given again once too many others were asked after its workload: frames arrive in their order, so
-        requests that went out under it have been read by then.
+        Where too many have a number, the one longest there gives it up: frames arrive in their order, so requests that
+        went out under it have been read when the engine is told what it means from then on.
         """
         if self._last is not None and self._last[0] is workload:
             return self._last[1]
-        number = self._workloads.pop(workload, None)
+        number = self._workloads.get(workload)
         if number is None:
             number = len(self._workloads)
             if number == MOST_WORKLOADS:
                 number = self._workloads.pop(next(iter(self._workloads)))
+            self._workloads[workload] = number
             self._send(wire.workload_frame(number, workload))
-        self._workloads[workload] = number  # the last one asked is the last one there
         self._last = (workload, number)
         return number
 

@@ -65,6 +65,24 @@ class Puppet:
         self.accepted.join(10)
         return engine
 
+    def requests(self, count: int, engine: RemoteEngine | None = None) -> tuple[dict[int, Workload], int]:
+        """The workload of each request by its number, as a host understands it; how many workloads it keeps."""
+        decoder, told, read = frames.Decoder(), dict[int, Workload](), dict[int, Workload]()
+        self.connection.setblocking(False)
+        deadline = time.monotonic() + 30
+        while len(read) < count:
+            assert time.monotonic() < deadline
+            if engine is not None:
+                engine.poll(0)
+            with contextlib.suppress(BlockingIOError):
+                for frame in decoder.feed(self.connection.recv(1 << 20)):
+                    if frame.kind is frames.Kind.WORKLOAD:
+                        told[frame.n] = wire.read_workload(frame)
+                    else:
+                        found = wire.read_requests(frame, told)
+                        read |= dict.fromkeys(found.numbers, found.workload)
+        return read, len(told)
+
     def __exit__(self, *_: object) -> None:
         self.accepted.join(10)
         self.connection.close()
@@ -353,19 +371,30 @@ def test_a_number_is_given_again_only_behind_the_requests_that_have_it(folder: P
             asked |= dict.fromkeys(numbers, work)
             rows = [0] * len(numbers)
             engine.submit(Requests(work, numbers, rows, table, rows))
-        decoder, table_there, read = frames.Decoder(), dict[int, Workload](), dict[int, Workload]()
-        puppet.connection.setblocking(False)
-        deadline = time.monotonic() + 30
-        while len(read) < len(asked):
-            assert time.monotonic() < deadline
-            engine.poll(0)
-            with contextlib.suppress(BlockingIOError):
-                for frame in decoder.feed(puppet.connection.recv(1 << 20)):
-                    if frame.kind is frames.Kind.WORKLOAD:
-                        table_there[frame.n] = wire.read_workload(frame)
-                    else:
-                        found = wire.read_requests(frame, table_there)
-                        read |= dict.fromkeys(found.numbers, found.workload)
+        read, kept = puppet.requests(len(asked), engine)
         assert read == asked
-        assert len(table_there) == MOST_WORKLOADS
+        assert kept == MOST_WORKLOADS
+        engine.close()
+
+
+def test_batches_in_turn_keep_their_numbers_while_they_wait(folder: Path) -> None:
+    """The first is of the workload whose turn it would be to give its number up to the second's."""
+    n = 3_000
+    table = PromptTable.from_lists([list(range(500))])
+    loads = [workload(TokenEvents.NONE, cap=i + 1) for i in range(MOST_WORKLOADS + 1)]
+    with Puppet(folder) as puppet:
+        engine = puppet.connect()
+        asked: dict[int, Workload] = {}
+        for i, work in enumerate(loads[:-1]):
+            asked[i] = work
+            engine.submit(Requests(work, [i], [0], table, [0]))
+        batches = []
+        for work in (loads[0], loads[-1]):
+            numbers = range(len(asked), len(asked) + n)
+            asked |= dict.fromkeys(numbers, work)
+            batches.append(Requests(work, numbers, [0] * n, table, [0] * n))
+        engine._connection.submit_in_turn(batches)
+        assert puppet.requests(len(asked), engine) == (asked, MOST_WORKLOADS)
+        with pytest.raises(ValueError, match="257 batches"):
+            engine._connection.submit_in_turn(batches[:1] * (MOST_WORKLOADS + 1))
         engine.close()
