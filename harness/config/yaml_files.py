@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import itertools
+from collections import Counter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,7 +39,7 @@ def read_model_and_places(path: Path, model: type[M], root: Path | None = None) 
 def _explain(model: type[BaseModel], error: ValidationError, layered: Layered) -> ConfigError:
     """The first problem as one error; a problem of an unknown key offers the nearest known one."""
     lines = layered.places
-    problems = error.errors(include_url=False)
+    problems = _meant(error.errors(include_url=False), lines)
     at = _place(problems[0], lines)
     same = [problem for problem in problems if _place(problem, lines)[: len(at)] == at]
     first = max(same, key=lambda problem: _telling(problem, lines))
@@ -65,6 +67,36 @@ def _explain(model: type[BaseModel], error: ValidationError, layered: Layered) -
             mend=f"did you mean {near[0]!r}?" if near else None,
         )
     return ConfigError(f"{key!r}: {first['msg']}{tail}", where=where, mend="correct the value")
+
+
+def _meant(problems: list[ErrorDetails], lines: Places) -> list[ErrorDetails]:
+    """Without those of a union's members where another has fewer: that one was meant."""
+    tags = [_tags(problem, lines) for problem in problems]
+    counts = Counter(itertools.chain.from_iterable(tags))
+    fewest: dict[Where, int] = {}
+    for tag, count in counts.items():
+        fewest[tag[:-1]] = min(count, fewest.get(tag[:-1], count))
+    return [
+        problem
+        for problem, its in zip(problems, tags, strict=True)
+        if all(counts[tag] == fewest[tag[:-1]] for tag in its)
+    ]
+
+
+def _tags(problem: ErrorDetails, lines: Places) -> list[Where]:
+    """The places above a problem that a file does not have: each ends with a union's tag.
+
+    One that ends with it itself is of a member that is no mapping at all, which fits no better for having one problem.
+    """
+    loc: Where = tuple(problem["loc"])
+    at: Where = ()
+    found = []
+    for i, part in enumerate(loc[:-1]):
+        if (*at, part) in lines:
+            at = (*at, part)
+        else:
+            found.append(loc[: i + 1])
+    return found
 
 
 def _telling(problem: ErrorDetails, lines: Places) -> tuple[int, int]:

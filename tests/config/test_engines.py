@@ -99,6 +99,7 @@ def test_tensorrt_llm_in_process(tmp_path: Path) -> None:
         ({"clients": {"processes": 12}}, "12 client processes cannot be shared evenly by 8 replicas"),
         ({"clients": {"connections": 0}}, "greater than or equal to 1"),
         ({"clients": {"proceses": 2}}, "did you mean 'processes'?"),
+        ({"checkpoint": {"make": "tiny-gpt-oss", "sede": 1}}, "did you mean 'seed'?"),
     ],
 )
 def test_what_may_not_be_said_of_servers(tmp_path: Path, change: dict[str, Any], said: str) -> None:
