@@ -28,9 +28,12 @@ SLOW = '{"length": 8, "first_token": {"mean_s": 0.3}, "slots": 8}'
 
 
 @contextmanager
-def server(script: str) -> Iterator[subprocess.Popen[str]]:
-    """A scripted server, which leads a process group of its own; the first line that it prints ends with its URL."""
-    command = [sys.executable, "-m", "harness", "serve", "--engine=scripted", f"--script={script}", "--port=0"]
+def server(script: str, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """A scripted server with ``more`` options, which leads a process group of its own.
+
+    The first line that it prints ends with its URL.
+    """
+    command = [sys.executable, "-m", "harness", "serve", "--engine=scripted", f"--script={script}", "--port=0", *more]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment, start_new_session=True
