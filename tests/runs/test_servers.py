@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -275,6 +276,18 @@ class TestKeptRunning:
             gone.kill()
         (folder / STATE).write_text(text)
         assert read_state(folder) is None
+
+    def test_servers_that_outlive_their_starter_for_a_moment_do_not_count(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        with state_of(folder, "d", [("0", "u")], [os.getpid()]):
+            state = read_state(folder)
+            assert state is not None and state.ending() is None
+            content = json.loads((folder / STATE).read_text())
+        content["starter_started"] -= 1
+        (folder / STATE).write_text(json.dumps(content))
+        assert read_state(folder) is None
+        gone = dataclasses.replace(state, starter_started=state.starter_started - 1)
+        assert gone.ending() == f"run_llm_server (process {os.getpid()}) has gone, and its servers go with it"
 
     def test_a_later_process_of_the_same_number_is_another(self, folder: Path) -> None:
         folder.mkdir(parents=True)
