@@ -7,7 +7,7 @@ import pytest
 from harness.env import HARNESS_CACHE_DIR
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The vocabulary is made anew: a cache left by somebody else proves nothing."""
     with pytest.MonkeyPatch.context() as patch:
