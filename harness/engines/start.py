@@ -20,6 +20,7 @@ from typing import Any, Final
 from harness import errors
 from harness.engines.base import EngineCore, EngineInfo
 from harness.engines.connection import last_lines
+from harness.engines.ended import how_it_ended
 from harness.engines.remote import RemoteEngine
 from harness.engines.wire import info_of_json
 from harness.errors import ConfigError, EngineDied, HarnessError, MissingError, UnknownName
@@ -228,14 +229,7 @@ class EngineProcess:
 
     def ending(self) -> str | None:
         """How its process ended, as a sentence goes on; None while it runs, and once :meth:`stop` was called."""
-        if self._process.returncode is not None:
-            return None
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if ended is None:
-            return None
-        if ended.si_code == os.CLD_EXITED:
-            return f"ended with status {ended.si_status}"
-        return f"was ended by {signal.Signals(ended.si_status).name}"
+        return how_it_ended(self._process)
 
     def _died_early(self) -> EngineDied:
         self._wait(5.0)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from harness.engines.ended import how_it_ended
 from harness.engines.launch import supervisor
 from harness.engines.launch.plan import ServerPlan
 from harness.engines.launch.secrets import masked_words
@@ -40,15 +41,7 @@ class ServerProcess:
 
     def ending(self) -> str | None:
         """How it ended, as a sentence goes on; None while it runs, and once it was stopped."""
-        if self._process.returncode is not None:
-            return None
-        # Not Popen.poll, which would reap it: until then its number is surely its own.
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if ended is None:
-            return None
-        if ended.si_code == os.CLD_EXITED:
-            return f"ended with status {ended.si_status}"
-        return f"was ended by {signal.Signals(ended.si_status).name}"
+        return how_it_ended(self._process)
 
     def log_bytes(self) -> int:
         """How much it has logged since it was started."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +22,7 @@ from harness.engines.base import (
     Workload,
 )
 from harness.runs.gpu_check.asker import Unanswered
+from harness.runs.gpu_check.question import Question, findings_of
 from harness.runs.gpu_check.report import Finding, Outcome, failed, few, judged, not_asked, passed
 from harness.runs.gpu_check.served import ended_before, prompt, stop_place
 
@@ -121,15 +122,6 @@ class Asked:
         return tokens, heard.finish[number]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of an engine."""
-
-    name: str
-    text: str
-    ask: Callable[[Asked], Outcome]
-
-
 def _settings(asked: Asked) -> Outcome:
     have = asked.info.settings.get("read_back")
     if not isinstance(have, Mapping):
@@ -206,13 +198,6 @@ QUESTIONS: Final = (
 )
 
 
-def ask_all(asked: Asked, questions: Sequence[Question] = QUESTIONS) -> list[Finding]:
+def ask_all(asked: Asked, questions: Sequence[Question[Asked]] = QUESTIONS) -> list[Finding]:
     """All questions. EngineDied comes out: nothing more can be asked then."""
-    findings = []
-    for question in questions:
-        try:
-            outcome = question.ask(asked)
-        except Unanswered as error:
-            outcome = failed(str(error))
-        findings.append(Finding(WHERE, question.name, question.text, outcome))
-    return findings
+    return findings_of(WHERE, asked, questions)

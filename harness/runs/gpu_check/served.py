@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from harness.engines.trtllm_settings import request_seed
-from harness.runs.gpu_check.asker import Asker, Completion, Unanswered
+from harness.runs.gpu_check.asker import Asker, Completion
+from harness.runs.gpu_check.question import Question, findings_of
 from harness.runs.gpu_check.report import Finding, Outcome, failed, few, judged, not_asked, passed
 
 WHERE: Final = "server"
@@ -35,15 +36,6 @@ class Served:
     def option(self, name: str) -> object:
         """An option's value; None where it is not known."""
         return None if self.options is None else self.options.get(name)
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of a server."""
-
-    name: str
-    text: str
-    ask: Callable[[Served], Outcome]
 
 
 def prompt(vocab_size: int, number: int = 0, tokens: int = _PROMPT_TOKENS) -> list[int]:
@@ -194,13 +186,6 @@ QUESTIONS: Final = (
 )
 
 
-def ask_all(served: Served, questions: Sequence[Question] = QUESTIONS) -> list[Finding]:
+def ask_all(served: Served, questions: Sequence[Question[Served]] = QUESTIONS) -> list[Finding]:
     """All questions; a server that does not answer one has failed it."""
-    findings = []
-    for question in questions:
-        try:
-            outcome = question.ask(served)
-        except Unanswered as error:
-            outcome = failed(str(error))
-        findings.append(Finding(WHERE, question.name, question.text, outcome))
-    return findings
+    return findings_of(WHERE, served, questions)
