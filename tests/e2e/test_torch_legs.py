@@ -11,7 +11,7 @@ import pytest
 from harness.ledger import ResultsStore, State
 from tests.harness_process import ROOT, ScriptedProject
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.harmony, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.torch, pytest.mark.harmony, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -240,6 +240,7 @@ def test_options_that_cannot_be_meant(words: list[str]) -> None:
 
 
 @pytest.mark.e2e
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.torch
 @pytest.mark.harmony
