@@ -51,7 +51,7 @@ def test_merges_say_what_each_token_is_made_of() -> None:
 
 
 def test_a_token_that_nothing_makes_is_told() -> None:
-    with pytest.raises(ValueError, match="^token 2 is made of 3 others, not of two$"):
+    with pytest.raises(ValueError, match=r"^token 2 is made of 3 others, not of two$"):
         BytePairs({b"a": 0, b"b": 1, b"aba": 2}).merges()
 
 
