@@ -32,6 +32,15 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", type=comma_list, default=[], metavar="A,B", help="comma list; default: all")
 
 
+def add_variant(parser: argparse.ArgumentParser) -> None:
+    """``--variant``: another engine than the one in a benchmark's own file."""
+    parser.add_argument(
+        "--variant",
+        metavar="NAME",
+        help="the engine of systems/<system>/<benchmark>.NAME.yaml (default: that of <benchmark>.yaml)",
+    )
+
+
 def add_results_dir(parser: argparse.ArgumentParser) -> None:
     """``--results_dir``: where runs are kept."""
     parser.add_argument(

@@ -9,7 +9,7 @@ from harness import env, rules
 from harness.benchmarks.gpt_oss_120b.judge import SANDBOXES
 from harness.benchmarks.gpt_oss_120b.judge.settings import JudgeSettings, judged
 from harness.cli.console import ERR, OUT
-from harness.cli.options import add_results_dir, add_selection, comma_list, folder
+from harness.cli.options import add_results_dir, add_selection, add_variant, comma_list, folder
 from harness.config import Project
 from harness.errors import EXIT_OK, Refused, UnknownName
 from harness.ledger import ResultsStore, RunRecord
@@ -53,6 +53,7 @@ def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[s
         legs=chosen,
         test_run=options.test_run,
         stand_in=options.stand_in,
+        variant=options.variant,
     )
     legs = plan(project, selection, rules.load(options.round))
     for note in notes(legs):
@@ -77,6 +78,7 @@ def _valid(record: RunRecord) -> bool:
 def _parser(verb: str, description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m harness {verb}", description=description)
     add_selection(parser)
+    add_variant(parser)
     parser.add_argument(
         "--resume", action="store_true", help="leave legs that are done as they are; judge what was only measured"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness import rules
 from harness.cli.console import ERR, OUT
-from harness.cli.options import add_results_dir, add_selection
+from harness.cli.options import add_results_dir, add_selection, add_variant
 from harness.config import Project
 from harness.errors import EXIT_OK
 from harness.report.progress import LinePrinter
@@ -19,7 +19,9 @@ from harness.runs.servers import Serving
 def run(argv: list[str]) -> int:
     """Serves until ^C: 0. 3: a port in use, a program or checkpoint missing; 4: a server ended."""
     options = _parser().parse_args(argv)
-    selection = Selection(options.systems, options.benchmarks, options.scenarios, stand_in=options.stand_in)
+    selection = Selection(
+        options.systems, options.benchmarks, options.scenarios, stand_in=options.stand_in, variant=options.variant
+    )
     legs = plan(Project(Path.cwd()), selection, rules.load(options.round))
     target = target_of(legs)
     results = options.results_dir.absolute()
@@ -39,6 +41,7 @@ def _tell(target: Target, up: Serving) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m harness run_llm_server", description=__doc__)
     add_selection(parser)
+    add_variant(parser)
     parser.add_argument(
         "--dry-run", "--dry_run", action="store_true", help="print commands, environment and files; start nothing"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from harness.config.engine_fit import memory_fits, tensor_divides
-from harness.config.engine_rules import precision, prefix_reuse, speculation
+from harness.config.engine_rules import images, precision, prefix_reuse, speculation
 from harness.config.engine_subject import DIVIDING, Checked, Subject, gpus_in_name, keys_of
 from harness.config.engines import Engine, HttpEngine, TrtllmEngine
 from harness.errors import ConfigError, UnknownName
@@ -104,6 +104,7 @@ _CHECKS: tuple[Callable[[Checked], Iterator[str]], ...] = (
     _gpus,
     _lengths,
     prefix_reuse,
+    images,
     speculation,
     precision,
     tensor_divides,

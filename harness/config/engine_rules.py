@@ -1,4 +1,4 @@
-"""What the rules allow an engine: no query from another's cache, approved drafters, weights as they are declared."""
+"""What the rules allow an engine: nothing kept between queries, pictures as sent, approved drafters, weights as told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.config.engine_subject import Checked
 from harness.config.engines import ServedCheckpoint
 from harness.errors import ConfigError
+from harness.rules import ImageRules
 from harness.rules.engine_keys import MeaningName
 from harness.rules.values import Ruled, Speculation
 
@@ -29,6 +30,32 @@ def prefix_reuse(checked: Checked) -> Iterator[str]:
         expected=f"no query served from another's KV cache ({ruled.source})",
         mend=f"set {key}: {off}",
     )
+
+
+def images(checked: Checked) -> Iterator[str]:
+    """A picture is seen as it was sent: no budget of pixels, and nothing of it kept for the next query."""
+    rules = checked.subject.rules
+    ruled = rules.image_changes if isinstance(rules, ImageRules) else None
+    if ruled is None or ruled.value:
+        return
+    budget, kept = checked.value("image_budget"), checked.value("image_cache")
+    broken: tuple[tuple[bool, MeaningName, str, str], ...] = (
+        (bool(budget), "image_budget", "the pictures would be changed before the model sees them", "remove {key}"),
+        (bool(kept), "image_cache", "what was made of a picture would be kept for the next query", "set {key}: 0"),
+    )
+    for is_broken, name, what, mend in broken:
+        key = checked.keys.key_of(name)
+        if not is_broken:
+            continue
+        if not checked.subject.closed:
+            yield f"{what} ({key}): closed would refuse it"
+            continue
+        raise ConfigError(
+            f"{what}, and the entry is {checked.subject.division}: {key} is {checked.value(name)!r}",
+            where=checked.where(name),
+            expected=f"the checkpoint's own preprocessing of each picture ({ruled.source})",
+            mend=mend.format(key=key),
+        )
 
 
 def speculation(checked: Checked) -> Iterator[str]:

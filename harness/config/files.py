@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +35,14 @@ class Project:
 
     def benchmark_names(self, system: str) -> list[str]:
         """The benchmarks a system has a file for."""
-        return sorted(p.stem for p in self._folder(system).glob("*.yaml") if p.name != "system.yaml")
+        stems = self._stems(system)
+        return sorted(stem for stem in stems if _parted(stem, stems) is None)
+
+    def variant_names(self, system: str, benchmark: str) -> list[str]:
+        """The other engines that a benchmark may run on there: ``<benchmark>.<variant>.yaml`` beside its own file."""
+        stems = self._stems(system)
+        parted = (_parted(stem, stems) for stem in stems)
+        return sorted(found[1] for found in parted if found is not None and found[0] == benchmark)
 
     def system(self, name: str) -> SystemFile:
         """A system's own file; UnknownName with the nearest where there is none."""
@@ -45,16 +52,27 @@ class Project:
         """The same, with the file and line of each value."""
         return read_model_and_places(self._folder(name) / "system.yaml", SystemFile, self.root)
 
-    def benchmark(self, system: str, benchmark: str) -> BenchmarkFile:
+    def benchmark(self, system: str, benchmark: str, variant: str | None = None) -> BenchmarkFile:
         """How a benchmark runs on a system; UnknownName with the nearest where the system has no such file."""
-        return self.benchmark_and_places(system, benchmark)[0]
+        return self.benchmark_and_places(system, benchmark, variant)[0]
 
-    def benchmark_and_places(self, system: str, benchmark: str) -> tuple[BenchmarkFile, Layered]:
+    def benchmark_and_places(
+        self, system: str, benchmark: str, variant: str | None = None
+    ) -> tuple[BenchmarkFile, Layered]:
         """The same, with the file and line of each value."""
+        return read_model_and_places(self.benchmark_path(system, benchmark, variant), BenchmarkFile, self.root)
+
+    def benchmark_path(self, system: str, benchmark: str, variant: str | None = None) -> Path:
+        """The file of a benchmark on a system, or that of a variant of it. UnknownName where there is none."""
         known = self.benchmark_names(system)
         if benchmark not in known:
             raise UnknownName("benchmark", benchmark, known, where=self._folder(system))
-        return read_model_and_places(self._folder(system) / f"{benchmark}.yaml", BenchmarkFile, self.root)
+        if variant is None:
+            return self._folder(system) / f"{benchmark}.yaml"
+        variants = self.variant_names(system, benchmark)
+        if variant not in variants:
+            raise UnknownName(f"variant of {benchmark}", variant, variants, where=self._folder(system))
+        return self._folder(system) / f"{benchmark}.{variant}.yaml"
 
     def submission(self, path: Path | None = None) -> SubmissionFile:
         """The entries; each must name a system and benchmark that exist."""
@@ -85,8 +103,17 @@ class Project:
         data = read_yaml(path)[0] if path.is_file() else None
         return data if isinstance(data, dict) else {}
 
+    def _stems(self, system: str) -> set[str]:
+        return {path.stem for path in self._folder(system).glob("*.yaml") if path.name != "system.yaml"}
+
     def _folder(self, system: str) -> Path:
         known = self.system_names()
         if system not in known:
             raise UnknownName("system", system, known, where=self.systems)
         return self.systems / system
+
+
+def _parted(stem: str, stems: Collection[str]) -> tuple[str, str] | None:
+    """A variant's file name as benchmark and variant; None for a benchmark's own, which may have points in it."""
+    benchmark, _, variant = stem.rpartition(".")
+    return (benchmark, variant) if benchmark in stems and variant else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import Field, model_validator
@@ -38,10 +39,12 @@ __all__ = [
     "SubmissionFile",
     "SystemFile",
     "TargetQps",
+    "Term",
     "TestRun",
     "TinyGptOss",
     "TorchEngine",
     "TrtllmEngine",
+    "UnmeasuredRate",
     "WarmupSettings",
 ]
 
@@ -111,7 +114,40 @@ class OfflineShare(Strict):
     offline_share: Annotated[float, Field(gt=0, le=1)]
 
 
-TargetQps = Union[Annotated[float, Field(gt=0)], MeasuredRate, OfflineShare]  # noqa: UP007 - Annotated | X needs 3.11
+class Term(Strict):
+    """A number that a first guess is made of, and who says it."""
+
+    value: Annotated[float, Field(gt=0)]
+    source: Annotated[str, Field(min_length=1)]
+
+
+class UnmeasuredRate(Strict):
+    """A rate that nobody has measured with this engine: a first guess in samples/s, by arithmetic that is shown.
+
+    The guess is the product of ``times`` over that of ``over``, each term under the name of what it is.
+    """
+
+    rate: Literal["unmeasured"]
+    times: Annotated[dict[str, Term], Field(min_length=1)]
+    over: dict[str, Term] = Field(default_factory=dict)
+
+    @property
+    def guess(self) -> float:
+        """Samples a second."""
+        above = math.prod(term.value for term in self.times.values())
+        return above / math.prod(term.value for term in self.over.values())
+
+    @property
+    def arithmetic(self) -> str:
+        """How the guess comes about, for people."""
+        shown = " x ".join(f"{term.value:g} ({name})" for name, term in self.times.items())
+        shown += "".join(f" / {term.value:g} ({name})" for name, term in self.over.items())
+        return f"{shown} = {self.guess:.2f} samples/s"
+
+
+TargetQps = Union[  # noqa: UP007 - Annotated | X needs 3.11
+    Annotated[float, Field(gt=0)], MeasuredRate, OfflineShare, UnmeasuredRate
+]
 
 
 class Scenario(Strict):
@@ -122,6 +158,8 @@ class Scenario(Strict):
     min_query_count: Annotated[int, Field(gt=0)] | None = None
     engine: Engine | None = None
     """An engine of the scenario's own in place of the benchmark's: for settings that a round allows there alone."""
+    replicas: Annotated[int, Field(ge=1)] | None = None
+    """How many servers or engine processes there are in this scenario; None: as many as the engine says."""
     engine_options: dict[str, Any] = Field(default_factory=dict)
     """Options of the engine's that differ in this scenario; mappings merge, other values take the place of those."""
     audit_shares: dict[Literal["TEST07", "TEST09"], Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
@@ -179,17 +217,30 @@ class BenchmarkFile(Strict):
     def _engine_options_are_of_an_engine_with_options(self) -> BenchmarkFile:
         for name, scenario in self.scenarios.items():
             engine = scenario.engine or self.engine
-            if scenario.engine_options and not isinstance(engine, HttpEngine | TrtllmEngine):
+            if isinstance(engine, HttpEngine | TrtllmEngine):
+                continue
+            if scenario.engine_options:
                 raise ValueError(f"{name}: an engine of kind {engine.kind} has no options that engine_options could be")
+            if scenario.replicas is not None:
+                raise ValueError(f"{name}: an engine of kind {engine.kind} has no replicas")
+        return self
+
+    @model_validator(mode="after")
+    def _the_replicas_of_each_scenario_add_up(self) -> BenchmarkFile:
+        for name, scenario in self.scenarios.items():
+            if scenario.replicas is not None:
+                engine = self.engine_of(name)
+                type(engine).model_validate(engine.model_dump(), strict=False)
         return self
 
     def engine_of(self, scenario: str) -> Engine:
-        """The engine of a scenario: its own or the one that all share, with the options that differ there."""
+        """The engine of a scenario: its own or the one that all share, with what differs there."""
         own = self.scenarios[scenario]
         engine = own.engine or self.engine
-        if not own.engine_options or not isinstance(engine, HttpEngine | TrtllmEngine):
+        if not isinstance(engine, HttpEngine | TrtllmEngine) or (not own.engine_options and own.replicas is None):
             return engine
-        return engine.model_copy(update={"options": merged(engine.options, own.engine_options)})
+        replicas = engine.replicas if own.replicas is None else own.replicas
+        return engine.model_copy(update={"options": merged(engine.options, own.engine_options), "replicas": replicas})
 
 
 class Entry(Strict):

@@ -41,7 +41,14 @@ def stand_in(file: BenchmarkFile) -> BenchmarkFile:
             "engine": _engine(file.engine),
             "output_caps": _CAPS,
             "scenarios": {
-                name: _scenario(name, own, offline=offline, stays=stays[name]) for name, own in file.scenarios.items()
+                name: _scenario(
+                    name,
+                    own,
+                    offline=offline,
+                    stays=stays[name],
+                    served=isinstance(file.engine_of(name), HttpEngine),
+                )
+                for name, own in file.scenarios.items()
             },
             "warmup": _WARMUP,
             "test_run": _TEST_RUN,
@@ -73,11 +80,12 @@ def _engine(engine: Engine) -> Engine:
     )
 
 
-def _scenario(name: str, own: Scenario, *, offline: bool, stays: bool) -> Scenario:
+def _scenario(name: str, own: Scenario, *, offline: bool, stays: bool, served: bool) -> Scenario:
     rate: TargetQps = _OFFLINE if name == "Offline" else _OF_OFFLINE if offline else _OF_WARMUP
     return Scenario(
         target_qps=rate,
         engine=None if own.engine is None else _engine(own.engine),
+        replicas=own.replicas if served else None,
         engine_options=own.engine_options if stays else {},
         audit_shares=own.audit_shares,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.config.engine_rules import prefix_reuse, speculation
+from harness.config.engine_rules import images, prefix_reuse, speculation
 from harness.config.engine_subject import STRICT_DIVISIONS, Checked, Subject, keys_of
 from harness.config.engines import Engine, HttpEngine, TrtllmEngine
 from harness.config.merge import merged
@@ -26,6 +26,13 @@ PREFIX_REUSE = rule(
     mend="switch it off in the system's file and run the legs again",
     source="policies/LLM benchmarks (the KV cache does not apply across queries)",
 )
+IMAGES = rule(
+    "ENG-IMAGES",
+    Severity.REJECT,
+    "pictures as the checkpoint's own preprocessing makes them: no pixel budget, nothing kept for the next query",
+    mend="remove it from the system's file and run the legs again",
+    source="reference/multimodal/qwen3-vl/README.md:169; policies/inference_rules.adoc:594",
+)
 SPECULATION = rule(
     "ENG-SPECULATION",
     Severity.REJECT,
@@ -43,6 +50,7 @@ UNREAD = rule(
 
 _CHECKS: tuple[tuple[Rule, Callable[[Checked], Iterator[str]]], ...] = (
     (PREFIX_REUSE, prefix_reuse),
+    (IMAGES, images),
     (SPECULATION, speculation),
 )
 
@@ -82,6 +90,8 @@ def _engine(config: Mapping[str, Any], scenario: str) -> Engine:
     """The engine of a scenario as :meth:`BenchmarkFile.engine_of` has it, of whatever harness wrote the rest."""
     own = config["scenarios"][scenario]
     written = dict(own.get("engine") or config["engine"])
+    if own.get("replicas") is not None:
+        written["replicas"] = own["replicas"]
     options = own.get("engine_options") or {}
     if options:
         written["options"] = merged(written["options"], options)

@@ -70,7 +70,8 @@ def target_of(legs: Sequence[PlannedLeg]) -> Target:
             where=f"systems/{first.system}/{first.benchmark}.yaml: engine.endpoints",
             mend="remove endpoints to have them started here",
         )
-    return Target(first.system, first.benchmark, first.engine, _notes(first))
+    notes = tuple(dict.fromkeys(note for leg in legs for note in _notes(leg)))
+    return Target(first.system, first.benchmark, first.engine, notes)
 
 
 def _notes(leg: PlannedLeg) -> tuple[str, ...]:

@@ -41,9 +41,9 @@ def overview(project: Project, store: ResultsStore, selection: Selection, pack: 
     alive = store.in_use()
     rows = []
     for key in sorted(configured_rows.keys() | ran.keys(), key=lambda row: (row[0], row[1], row[2] != "Offline", row)):
-        config = configured_rows.get(key)
+        configs = configured_rows.get(key, [])
         own = [run for run in runs if run.record.id.row == key]
-        rows.append(_row(key, config, own, pack, alive=alive, known=project.systems.is_dir()))
+        rows.append(_row(key, configs, own, pack, alive=alive, known=project.systems.is_dir()))
     return Overview(tuple(rows), tuple(notes), tuple(unreadable))
 
 
@@ -52,23 +52,24 @@ Row = tuple[str, str, str]
 
 def _configured_rows(
     project: Project, selection: Selection, pack: RulePack
-) -> tuple[dict[Row, BenchmarkFile], list[str]]:
-    """The rows that are configured, and what of the configuration cannot be read."""
-    rows: dict[Row, BenchmarkFile] = {}
+) -> tuple[dict[Row, list[BenchmarkFile]], list[str]]:
+    """The rows that are configured, with each engine that there is for them; and what of it cannot be read."""
+    rows: dict[Row, list[BenchmarkFile]] = {}
     notes: list[str] = []
     if not project.systems.is_dir():
         return rows, [_UNKNOWN_CONFIGURATION]
     for system in project.system_names():
         for benchmark in project.benchmark_names(system):
-            try:
-                config = project.benchmark(system, benchmark)
-                pack.benchmark(benchmark)
-            except HarnessError as error:
-                notes.append(str(error))
-                continue
-            for scenario in config.scenarios:
-                if _selected(selection, system, benchmark, scenario):
-                    rows[system, benchmark, scenario] = config
+            for variant in (None, *project.variant_names(system, benchmark)):
+                try:
+                    config = project.benchmark(system, benchmark, variant)
+                    pack.benchmark(benchmark)
+                except HarnessError as error:
+                    notes.append(str(error))
+                    continue
+                for scenario in config.scenarios:
+                    if _selected(selection, system, benchmark, scenario):
+                        rows.setdefault((system, benchmark, scenario), []).append(config)
     return rows, notes
 
 
@@ -78,14 +79,14 @@ def _selected(selection: Selection, system: str, benchmark: str, scenario: str) 
 
 
 def _row(
-    key: Row, config: BenchmarkFile | None, runs: list[StoredRun], pack: RulePack, *, alive: bool, known: bool
+    key: Row, configs: list[BenchmarkFile], runs: list[StoredRun], pack: RulePack, *, alive: bool, known: bool
 ) -> RowStanding:
     def differing(record: RunRecord) -> list[str]:
-        if config is None:
+        if not configs:
             return [_NOT_CONFIGURED] if known else []
         # The fingerprint is that of the row: no leg of it adds to it.
-        asked = configured(PlannedLeg(*key, PERFORMANCE, config, pack, record.test_run))
-        return changed(record.fingerprint, asked, but=(*OF_THE_ENGINE, *OF_THE_PLACE))
+        asked = (configured(PlannedLeg(*key, PERFORMANCE, config, pack, record.test_run)) for config in configs)
+        return min((changed(record.fingerprint, own, but=(*OF_THE_ENGINE, *OF_THE_PLACE)) for own in asked), key=len)
 
     legs = {
         leg: standing(_of_one_length(run for run in runs if run.record.id.leg == leg), differing, alive=alive)

@@ -13,7 +13,7 @@ from harness.config import BenchmarkFile, Project, stand_in
 from harness.config.engine_checks import check_engine
 from harness.config.engine_subject import Subject, declared_weights
 from harness.config.extends import Layered
-from harness.config.models import Engine
+from harness.config.models import Engine, TargetQps, UnmeasuredRate
 from harness.config.stand_in import stands_in_for
 from harness.errors import ConfigError, UnknownName
 from harness.gate.run_facts import ACCURACY, AUDITS, MODES, PERFORMANCE
@@ -44,6 +44,8 @@ class Selection:
     test_run: bool = False
     stand_in: bool = False
     """CPU servers in place of accelerators; such legs are short ones."""
+    variant: str | None = None
+    """Another engine than the one in the benchmark's own file: that of ``<benchmark>.<variant>.yaml`` beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class PlannedLeg:
 
     ``audit`` is an audit's settings; None for the other legs. ``stands_in_for`` is the engine that the configuration
     has a stand-in of; None where it is the engine itself. ``engine_notes`` are what was calculated of the engine's
-    GPUs, lengths and memory, in lines for people.
+    GPUs, lengths and memory, and of a rate that nobody has measured, in lines for people.
     """
 
     system: str
@@ -126,14 +128,17 @@ def plan(project: Project, selection: Selection, pack: RulePack) -> list[Planned
 def _planned(
     project: Project, selection: Selection, pack: RulePack, system: str, benchmark: str
 ) -> Iterator[PlannedLeg]:
-    written, places = project.benchmark_and_places(system, benchmark)
+    written, places = project.benchmark_and_places(system, benchmark, selection.variant)
     named = _known("scenario", selection.scenarios, written.scenarios)
     legs = _legs(selection.legs, pack, benchmark)
     audits = {leg: _audit(project, pack, benchmark, leg) for leg in legs if leg in AUDITS}
     config = stand_in(written) if selection.stand_in else written
     for scenario in _in_order(named, config):
         _check(pack, system, benchmark, scenario, written)
-        notes = engine_notes(project, pack, system, benchmark, scenario, written, places)
+        notes = [
+            *engine_notes(project, pack, system, benchmark, scenario, written, places),
+            *_rate_notes(scenario, config.scenarios[scenario].target_qps),
+        ]
         for leg in legs:
             yield PlannedLeg(
                 system=system,
@@ -147,6 +152,12 @@ def _planned(
                 stands_in_for=stands_in_for(written.engine_of(scenario)) if selection.stand_in else None,
                 engine_notes=tuple(notes),
             )
+
+
+def _rate_notes(scenario: str, rate: TargetQps) -> Iterator[str]:
+    """How a rate that nobody has measured is guessed."""
+    if isinstance(rate, UnmeasuredRate):
+        yield f"target_qps of {scenario}: unmeasured, first guess {rate.arithmetic}"
 
 
 def notes(legs: Sequence[PlannedLeg]) -> list[str]:

@@ -1,8 +1,8 @@
-"""The rate LoadGen is given: written by the user, measured by the warm-up, or a share of an Offline run's."""
+"""The rate LoadGen is given: written by the user, guessed, measured by the warm-up, or a share of an Offline run's."""
 
 from __future__ import annotations
 
-from harness.config.models import MeasuredRate, OfflineShare
+from harness.config.models import MeasuredRate, OfflineShare, UnmeasuredRate
 from harness.errors import ConfigError, MissingError
 from harness.ledger import Fingerprint, ResultsStore, StoredRun
 from harness.ledger.record import Rate, Warmup
@@ -42,6 +42,8 @@ def _scenario_rate(leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, 
         if not rate:
             raise MissingError(f"the Offline run has no {_OFFLINE_RATE}", where=run.logs / DETAIL)
         return Rate(target_qps=rate * wanted.offline_share, origin=f"{run.record.id} x {wanted.offline_share}")
+    if isinstance(wanted, UnmeasuredRate):
+        return Rate(target_qps=wanted.guess, origin=f"unmeasured, first guess {wanted.arithmetic}")
     return Rate(target_qps=wanted, origin="configured")
 
 

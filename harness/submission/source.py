@@ -36,7 +36,9 @@ def copy_source(tree: SubmitterTree, folder: PurePosixPath, project: Project, be
 def _extended(project: Project, benchmark: str, system: str) -> Iterator[Path]:
     """The files that the system's own ones build on: without them nobody could run what ran."""
     own = project.systems / system
-    for layered in (project.system_and_places(system)[1], project.benchmark_and_places(system, benchmark)[1]):
+    variants = (None, *project.variant_names(system, benchmark))
+    of_the_benchmark = (project.benchmark_and_places(system, benchmark, variant)[1] for variant in variants)
+    for layered in (project.system_and_places(system)[1], *of_the_benchmark):
         for path in layered.files:
             place = Path(os.path.normpath(path))
             if not place.is_relative_to(own):

@@ -523,3 +523,71 @@ def test_servers_that_compute_on_a_cpu_take_no_gpus(tmp_path: Path) -> None:
     assert told == ["lengths, performance: prompts + 32 of 512 tokens", "lengths, accuracy: prompts + 32 of 512 tokens"]
     error = refused(tmp_path, whole=engine | {"options": {"slot": 3}}, system="CPU-torch")
     assert "slots" in (error.mend or "")
+
+
+IMAGE_RULES = PACK.benchmark("qwen3-vl-235b-a22b")
+SEES: dict[str, Any] = {
+    **ENGINE,
+    "server": "vllm",
+    "version": "0.32",
+    "checkpoint": {"name": "Qwen/Qwen3-VL-235B-A22B-Instruct", "path": "/models/m", "weight_data_type": "bf16"},
+    "replicas": 2,
+    "options": {
+        "tensor_parallel_size": 4,
+        "max_model_len": 32768,
+        "enable_prefix_caching": False,
+        "mm_processor_cache_gb": 0,
+    },
+}
+BUDGET = {"mm_processor_kwargs": {"max_pixels": 602112}}
+
+
+def seeing(**options: Any) -> dict[str, Any]:
+    """An engine that is sent pictures, with other options."""
+    return merged(SEES, {"options": options})
+
+
+def test_pictures_as_they_are_sent_pass(tmp_path: Path) -> None:
+    told = checked(tmp_path, whole=SEES, ruled=IMAGE_RULES)
+    assert "memory: weights: 471.3 GB / (tensor 4 x pipeline 1) = 117.8 GB a GPU" in told
+
+
+def test_a_budget_of_pixels_is_refused_where_it_stands(tmp_path: Path) -> None:
+    error = refused(tmp_path, whole=seeing(**BUDGET), ruled=IMAGE_RULES)
+    assert "the pictures would be changed before the model sees them, and the entry is closed" in error.what
+    assert "max_pixels" in error.what
+    assert str(error.where) == line_of(tmp_path, "mm_processor_kwargs:")
+    assert error.mend == "remove mm_processor_kwargs"
+    assert "README.md:169" in (error.expected or "")
+
+
+@pytest.mark.parametrize("cache", [4, 0.5])
+def test_a_cache_of_pictures_is_refused(tmp_path: Path, cache: float) -> None:
+    error = refused(tmp_path, whole=seeing(mm_processor_cache_gb=cache), ruled=IMAGE_RULES)
+    assert "kept for the next query" in error.what
+    assert error.mend == "set mm_processor_cache_gb: 0"
+
+
+def test_a_cache_of_pictures_that_nobody_switched_off_is_on(tmp_path: Path) -> None:
+    whole = merged(SEES, {})
+    whole["options"] = {key: value for key, value in SEES["options"].items() if key != "mm_processor_cache_gb"}
+    error = refused(tmp_path, whole=whole, ruled=IMAGE_RULES)
+    assert error.what.endswith("mm_processor_cache_gb is 4")
+
+
+def test_open_is_told_of_what_is_done_to_pictures(tmp_path: Path) -> None:
+    told = checked(tmp_path, whole=seeing(**BUDGET), ruled=IMAGE_RULES, division="open")
+    assert (
+        "the pictures would be changed before the model sees them (mm_processor_kwargs): closed would refuse it" in told
+    )
+
+
+def test_where_no_pictures_are_sent_nothing_is_asked_of_them(tmp_path: Path) -> None:
+    checked(tmp_path, whole=swapped(VLLM, **BUDGET))
+
+
+def test_a_scenario_may_have_another_number_of_replicas(tmp_path: Path) -> None:
+    told = checked(tmp_path, scenario="Server", own={"replicas": 1, "engine_options": {"tensor_parallel_size": 8}})
+    assert "GPUs: 1 replica x tensor 8 x pipeline 1 x context 1 = 8 GPUs" in told
+    error = refused(tmp_path, scenario="Server", own={"replicas": 4})
+    assert "the engine takes 4 GPUs" in error.what

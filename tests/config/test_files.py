@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from harness.config import Project
+from harness.config.models import UnmeasuredRate
 from harness.errors import ConfigError, UnknownName
 from harness.rules import load
 
@@ -53,6 +54,50 @@ def test_the_names_there_are(project: Project) -> None:
     (project.systems / "not-a-system").mkdir()
     assert project.system_names() == ["BOX"]
     assert project.benchmark_names("BOX") == ["gpt-oss-120b"]
+
+
+def test_a_variant_is_a_file_beside_the_benchmarks_own(project: Project) -> None:
+    folder = project.systems / "BOX"
+    write(folder / "gpt-oss-120b.slow.yaml", {"extends": "gpt-oss-120b.yaml", "seed": 7})
+    write(
+        folder / "qwen3.6-27b.yaml", SCRIPTED
+    )  # a point in its name makes no variant of a benchmark that is not there
+    assert project.benchmark_names("BOX") == ["gpt-oss-120b", "qwen3.6-27b"]
+    assert project.variant_names("BOX", "gpt-oss-120b") == ["slow"]
+    assert project.variant_names("BOX", "qwen3.6-27b") == []
+    assert project.benchmark("BOX", "gpt-oss-120b").seed == 0
+    assert project.benchmark("BOX", "gpt-oss-120b", "slow").seed == 7
+    with pytest.raises(UnknownName, match="unknown variant of gpt-oss-120b 'slo'") as caught:
+        project.benchmark("BOX", "gpt-oss-120b", "slo")
+    assert caught.value.mend == "did you mean 'slow'?"
+
+
+UNMEASURED: dict[str, Any] = {
+    "rate": "unmeasured",
+    "times": {"another_engine": {"value": 100.0, "source": "a paper"}, "gain": {"value": 3.0, "source": "ours"}},
+    "over": {"loss": {"value": 2.0, "source": "ours"}},
+}
+
+
+def test_a_rate_that_nobody_has_measured_is_guessed_by_arithmetic_that_is_shown(project: Project) -> None:
+    write_benchmark(project, scenarios={"Offline": {"target_qps": UNMEASURED}})
+    rate = project.benchmark("BOX", "gpt-oss-120b").scenarios["Offline"].target_qps
+    assert isinstance(rate, UnmeasuredRate)
+    assert rate.guess == 150
+    assert rate.arithmetic == "100 (another_engine) x 3 (gain) / 2 (loss) = 150.00 samples/s"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rate": "measured"},
+        {"times": {}},
+        {"times": {"guess": {"value": 100.0}}},  # without a source it is a number like any other
+        {"times": {"guess": {"value": 0.0, "source": "a paper"}}},
+    ],
+)
+def test_a_guess_without_its_reasons_is_refused(project: Project, changes: dict[str, Any]) -> None:
+    refused_benchmark(project, scenarios={"Offline": {"target_qps": UNMEASURED | changes}})
 
 
 def test_every_system_of_the_repository_resolves() -> None:
@@ -178,6 +223,29 @@ def test_a_scenario_may_differ_in_some_options(project: Project) -> None:
 def test_options_are_of_an_engine_that_has_some(project: Project) -> None:
     error = refused_benchmark(project, scenarios={"Server": {"target_qps": 2, "engine_options": {"slots": 7}}})
     assert "Server: an engine of kind scripted has no options" in error.what
+
+
+def test_a_scenario_may_have_fewer_servers_each_on_more_accelerators(project: Project) -> None:
+    scenarios = {"Offline": {"target_qps": 5}, "Interactive": {"target_qps": 2, "replicas": 1}}
+    write_benchmark(project, engine=HTTP | {"replicas": 4}, scenarios=scenarios)
+    file = project.benchmark("BOX", "gpt-oss-120b")
+    counts = [getattr(file.engine_of(scenario), "replicas", None) for scenario in ("Offline", "Interactive")]
+    assert counts == [4, 1]
+
+
+@pytest.mark.parametrize(
+    ("engine", "replicas", "said"),
+    [
+        ({"kind": "scripted"}, 2, "Server: an engine of kind scripted has no replicas"),
+        (HTTP | {"launch": {"port": 65535}}, 2, "the last of 2 replicas would listen on port 65536"),
+        (HTTP, 0, "greater than or equal to 1"),
+    ],
+)
+def test_replicas_of_a_scenario_that_cannot_be(
+    project: Project, engine: dict[str, Any], replicas: int, said: str
+) -> None:
+    scenarios = {"Server": {"target_qps": 2, "replicas": replicas}}
+    assert said in refused_benchmark(project, engine=engine, scenarios=scenarios).what
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,15 @@ def test_tensorrt_llm_in_process_becomes_the_embedded_engine() -> None:
     assert stands_in_for(file(inside).engine) == "trtllm"
 
 
+def test_the_replicas_of_a_scenario_stay_where_there_are_servers() -> None:
+    own = {"target_qps": 9, "replicas": 2}
+    served = file(WRITTEN | {"endpoints": []}, Server=own)
+    assert getattr(stand_in(served).engine_of("Server"), "replicas", None) == 2
+    inside = {key: value for key, value in WRITTEN.items() if key not in {"server", "launch", "clients", "endpoints"}}
+    short = stand_in(file(inside | {"kind": "trtllm"}, Server=own))
+    assert BenchmarkFile.model_validate(short.model_dump()) == short
+
+
 def test_scenarios_with_engines_or_options_of_their_own() -> None:
     written = file(
         Offline={"target_qps": 9},

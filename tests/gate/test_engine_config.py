@@ -11,10 +11,10 @@ from harness.config import BenchmarkFile
 from harness.config.merge import merged
 from harness.gate.engine_config import check_engine_config
 from harness.gate.findings import Finding, Severity
-from tests.config.test_engine_checks import DRAFTS, ENGINE
+from tests.config.test_engine_checks import BUDGET, DRAFTS, ENGINE, SEES, seeing
 
 PACK = rules.load("v6.1")
-BREAKS = ["ENG-PREFIX-REUSE", "ENG-SPECULATION", "ENG-UNREAD"]
+BREAKS = ["ENG-IMAGES", "ENG-PREFIX-REUSE", "ENG-SPECULATION", "ENG-UNREAD"]
 REUSE = {"kv_cache_config": {"enable_block_reuse": True}}
 
 
@@ -72,3 +72,20 @@ def test_both_are_told() -> None:
 
 def test_open_forbids_neither() -> None:
     assert found(kept(REUSE | {"speculative_config": DRAFTS}), division="open") == []
+
+
+def of_pictures(engine: dict[str, Any]) -> list[str]:
+    """The rules that a run with pictures breaks in closed."""
+    config = {"engine": engine, "scenarios": {"Offline": {"target_qps": 5}}}
+    rules_of_images = PACK.benchmark("qwen3-vl-235b-a22b")
+    return [finding.rule for finding in check_engine_config(config, "Offline", rules_of_images, "closed", "BOX/run#1")]
+
+
+def test_a_run_whose_server_changed_pictures_is_no_closed_result() -> None:
+    assert of_pictures(SEES) == []
+    assert of_pictures(seeing(**BUDGET)) == ["ENG-IMAGES"]
+    assert of_pictures(seeing(mm_processor_cache_gb=4)) == ["ENG-IMAGES"]
+
+
+def test_the_replicas_of_a_scenario_are_read() -> None:
+    assert found(kept(replicas=2)) == []

@@ -100,6 +100,16 @@ def test_what_ran_with_another_is_stale(
     assert key in found.reason
 
 
+def test_what_ran_with_a_variant_is_not_stale(project: Project, store: ResultsStore) -> None:
+    own = project.systems / "BOX" / "gpt-oss-120b.yaml"
+    configure(project, CONTENT | {"seed": 1})
+    ran = prints(project)
+    own.rename(own.with_name("gpt-oss-120b.other.yaml"))
+    configure(project, CONTENT)
+    add(store, fingerprint=ran)
+    assert seen(project, store).rows[0].legs["performance"].word is Word.VALID
+
+
 def test_the_share_of_an_audit_makes_nothing_stale(project: Project, store: ResultsStore) -> None:
     add(store, "Server", fingerprint=prints(project, "Server"))
     configure(project, CONTENT | {"scenarios": {"Server": {"target_qps": 4, "audit_shares": {"TEST07": 0.2}}}})

@@ -62,6 +62,18 @@ def test_a_name_said_twice_is_run_once(project: Project) -> None:
     ]
 
 
+def test_a_variant_takes_the_place_of_the_benchmarks_own_file(project: Project) -> None:
+    guess = {"rate": "unmeasured", "times": {"another_engine": {"value": 7.0, "source": "a paper"}}}
+    content = {"engine": SCRIPTED, "scenarios": {"Offline": {"target_qps": guess}}}
+    (project.systems / "BOX" / "gpt-oss-120b.other.yaml").write_text(yaml.safe_dump(content))
+    legs = plan(project, Selection(variant="other"), PACK)
+    assert [leg.name for leg in legs] == ["BOX/gpt-oss-120b/Offline/performance", "BOX/gpt-oss-120b/Offline/accuracy"]
+    said = "target_qps of Offline: unmeasured, first guess 7 (another_engine) = 7.00 samples/s"
+    assert notes(legs) == [f"BOX/gpt-oss-120b/Offline: {said}"]
+    with pytest.raises(UnknownName, match="unknown variant of gpt-oss-120b"):
+        plan(project, Selection(variant="othr"), PACK)
+
+
 def test_a_system_is_done_before_the_next(project: Project) -> None:
     add_system(project, "CRATE")
     legs = plan(project, Selection(systems=["CRATE", "BOX"], test_run=True), PACK)
@@ -167,8 +179,8 @@ def test_an_audit_has_the_rounds_settings_and_both_hashes(audited: Project) -> N
         assert leg.mode == "PerformanceOnly"
         assert leg.audit.approved_sha256 == rules.config.sha256.value
         assert leg.audit.content == (audited.root / leg.audit.name).read_bytes()
-    assert audits["TEST07"].table == "TEST07"
-    assert audits["TEST09"].table == "performance"
+    assert audits["TEST07"].which == "TEST07"
+    assert audits["TEST09"].which == "performance"
 
 
 def test_audits_without_their_settings(project: Project) -> None:

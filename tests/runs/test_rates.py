@@ -41,6 +41,14 @@ def test_a_rate_as_configured(store: ResultsStore) -> None:
     assert (rate.target_qps, rate.origin) == (10, "configured")
 
 
+def test_a_rate_that_nobody_has_measured_says_so_where_it_is_recorded(store: ResultsStore) -> None:
+    terms = {"another_engine": {"value": 8.0, "source": "a paper"}, "gain": {"value": 1.25, "source": "ours"}}
+    guessed = leg(scenarios={"Offline": {"target_qps": {"rate": "unmeasured", "times": terms}}})
+    rate = target_qps(guessed, None, store, prints())
+    assert rate.target_qps == 10
+    assert rate.origin == "unmeasured, first guess 8 (another_engine) x 1.25 (gain) = 10.00 samples/s"
+
+
 def test_a_rate_of_the_warm_up(store: ResultsStore) -> None:
     measured = leg(scenarios={"Offline": {"target_qps": {"warmup_share": 1.25}}})
     rate = target_qps(measured, WARMUP, store, prints())

@@ -37,6 +37,8 @@ MeaningName: TypeAlias = Literal[
     "stream_interval",
     "attention_dp",
     "sampled_drafts",
+    "image_budget",
+    "image_cache",
 ]
 _NEAREST = 5
 _FEW = 40
