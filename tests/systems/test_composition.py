@@ -11,8 +11,9 @@ import pytest
 
 from harness.config import Project
 from harness.config.engine_checks import check_engine
-from harness.config.engine_subject import Subject
+from harness.config.engine_subject import Subject, declared_weights
 from harness.config.extends import EXTENDS, read_layered
+from harness.config.models import UnmeasuredRate
 from harness.config.plain_yaml import read_yaml
 from harness.errors import Refused
 from harness.gate.system_description import check_system
@@ -39,6 +40,14 @@ PUBLISHED = {
 }
 FOR_THE_SUBMITTER = {"system_name", "cooling", "host_networking_topology"}
 FILES = sorted((ROOT / "systems").rglob("*.yaml"))
+
+
+def engines(name: str) -> list[tuple[str, str | None]]:
+    """Each benchmark of a system with its own engine (None) and with those of its variants."""
+    found: list[tuple[str, str | None]] = []
+    for benchmark in PROJECT.benchmark_names(name):
+        found += [(benchmark, variant) for variant in (None, *PROJECT.variant_names(name, benchmark))]
+    return found
 
 
 def leaves(node: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -149,13 +158,35 @@ def test_packaging_refuses_what_nobody_said(
 
 @pytest.mark.parametrize("name", [*PUBLISHED, "CPU-http"])
 def test_each_configuration_passes_what_closed_asks_of_an_engine(name: str) -> None:
-    for benchmark in PROJECT.benchmark_names(name):
-        file, places = PROJECT.benchmark_and_places(name, benchmark)
+    for benchmark, variant in engines(name):
+        file, places = PROJECT.benchmark_and_places(name, benchmark, variant)
         for scenario in file.scenarios:
             rules, machine_file = PACK.benchmark(benchmark), PROJECT.system(name)
-            subject = Subject(name, scenario, machine_file, rules, file.output_caps, "closed", places=places)
+            weights = declared_weights(PROJECT.measurements(benchmark), file.engine_of(scenario).kind)
+            subject = Subject(name, scenario, machine_file, rules, file.output_caps, "closed", weights, places)
             told = check_engine(file.engine_of(scenario), subject)
             if name in PUBLISHED:
-                count = PUBLISHED[name][0]
-                assert f"GPUs: {count} replicas x tensor 1 x pipeline 1 x context 1 = {count} GPUs" in told
+                gpus = [line for line in told if line.startswith("GPUs: ")]
+                assert [line.rpartition(" = ")[2] for line in gpus] == [f"{PUBLISHED[name][0]} GPUs"]
                 assert not [line for line in told if "not checked" in line]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_rate_is_published_or_is_a_share_or_says_that_nobody_has_measured_it(name: str) -> None:
+    for benchmark, variant in engines(name):
+        for scenario, own in PROJECT.benchmark(name, benchmark, variant).scenarios.items():
+            guessed = isinstance(own.target_qps, UnmeasuredRate)
+            assert guessed == (variant == "trtllm"), (name, benchmark, scenario)
+
+
+def test_a_first_guess_is_computed_of_what_is_published() -> None:
+    for name, offline, server in (
+        ("B200-SXM-180GBx8_TRT", 101.56, 69.42),
+        ("GB300-NVL4_GB300-288GB_aarch64x4_TRT", 71.12, 64.62),
+    ):
+        scenarios = PROJECT.benchmark(name, "qwen3-vl-235b-a22b", "trtllm").scenarios
+        for scenario, published in (("Offline", offline), ("Server", server)):
+            rate = scenarios[scenario].target_qps
+            assert isinstance(rate, UnmeasuredRate)
+            assert rate.guess == pytest.approx(published * 71.3 / 69.4118)
+            assert rate.arithmetic.endswith(f"= {rate.guess:.2f} samples/s")

@@ -32,16 +32,16 @@ class Started:
     options: dict[str, Any]
 
 
-DryRun: TypeAlias = Callable[[str, str], list[Started]]
+DryRun: TypeAlias = Callable[..., list[Started]]
 
 
 @pytest.fixture
 def dry_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> DryRun:
     monkeypatch.chdir(ROOT)
 
-    def run(system: str, scenario: str) -> list[Started]:
-        argv = [f"--systems={system}", f"--scenarios={scenario}", f"--results_dir={tmp_path / 'results'}", "--dry-run"]
-        assert main(["run_llm_server", *argv]) == 0
+    def run(system: str, scenario: str, *more: str, benchmark: str = BENCHMARK) -> list[Started]:
+        argv = [f"--systems={system}", f"--benchmarks={benchmark}", f"--scenarios={scenario}", *more]
+        assert main(["run_llm_server", *argv, f"--results_dir={tmp_path / 'results'}", "--dry-run"]) == 0
         out = capsys.readouterr().out
         assert not (tmp_path / "results").exists()
         return [started(block) for block in re.split(r"^# replica ", out, flags=re.MULTILINE)[1:]]
@@ -108,3 +108,61 @@ def test_the_cpus_servers_are_our_own(dry_run: DryRun) -> None:
     for server in dry_run("CPU-http", "Offline"):
         assert server.command[1:6] == ["-m", "harness", "serve", "--engine", "torch"]
         assert server.command[server.command.index("--slots") + 1] == "32"
+
+
+VLM = "qwen3-vl-235b-a22b"
+VLLM_FLAGS = {
+    "--tensor-parallel-size": "1",
+    "--max-model-len": "32768",
+    "--mm-processor-cache-gb": "0",
+    "--kv-cache-dtype": "fp8",
+    "--mm-encoder-attn-backend": "FLASHINFER",
+}
+VLLM_OF = {
+    B200: {"--max-num-seqs": "1024", "--max-num-batched-tokens": "4864"},
+    GB300: {"--max-num-seqs": "2048", "--max-num-batched-tokens": "21504"},
+}
+
+
+def value(command: list[str], flag: str) -> str:
+    """The word after a flag."""
+    return command[command.index(flag) + 1]
+
+
+@pytest.mark.parametrize("system", VLLM_OF)
+@pytest.mark.parametrize("scenario", ["Offline", "Server"])
+def test_vllm_is_started_as_it_was_published(dry_run: DryRun, system: str, scenario: str) -> None:
+    servers = dry_run(system, scenario, benchmark=VLM)
+    assert [server.environment["CUDA_VISIBLE_DEVICES"] for server in servers] == [
+        str(gpu) for gpu in range(REPLICAS[system])
+    ]
+    for server in servers:
+        assert server.command[:3] == ["python3", "-m", "vllm.entrypoints.openai.api_server"]
+        for flag, wanted in {**VLLM_FLAGS, **VLLM_OF[system]}.items():
+            assert value(server.command, flag) == wanted
+        assert {"--no-enable-prefix-caching", "--async-scheduling"} <= set(server.command)
+        assert not [word for word in server.command if "max_pixels" in word or word == "--mm-processor-kwargs"]
+        assert value(server.command, "--limit-mm-per-prompt") == '{"video": 0}'
+
+
+def test_interactive_is_one_server_on_all_four_gpus(dry_run: DryRun) -> None:
+    (server,) = dry_run(GB300, "Interactive", benchmark=VLM)
+    assert value(server.command, "--tensor-parallel-size") == "4"
+    assert server.environment["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+
+
+@pytest.mark.parametrize("system", VLLM_OF)
+def test_the_variant_is_another_engine_with_the_same_checkpoint(dry_run: DryRun, system: str) -> None:
+    servers = dry_run(system, "Server", "--variant=trtllm", benchmark=VLM)
+    assert len(servers) == REPLICAS[system]
+    for server in servers:
+        assert server.command[:2] == ["trtllm-serve", "/models/qwen3-vl-235b-a22b-nvfp4"]
+        assert server.options["kv_cache_config"] == {
+            "dtype": "fp8",
+            "enable_block_reuse": False,
+            "free_gpu_memory_fraction": 0.8,
+        }
+    own, other = (Project(ROOT).benchmark(system, VLM, variant).engine for variant in (None, "trtllm"))
+    assert isinstance(own, HttpEngine)
+    assert isinstance(other, HttpEngine)
+    assert own.checkpoint == other.checkpoint
