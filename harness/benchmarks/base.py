@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+import orjson
 
 from harness.engines.base import Int32Array, Int64Array, PromptTable, Sampling
+from harness.engines.bodies import BodyStore
 
 Which: TypeAlias = Literal["performance", "accuracy", "TEST07"]
-"""The tables of a data set: what performance legs, accuracy legs and the TEST07 audit ask."""
+"""What performance legs, accuracy legs and the TEST07 audit ask; which table that is, :meth:`Benchmark.table` says."""
 
-Answer: TypeAlias = tuple[int, Int32Array]
-"""One entry of an accuracy log: the data set's row, and the answer's token ids as they were logged."""
+Answer: TypeAlias = tuple[int, bytes]
+"""One entry of an accuracy log: the data set's row, and the answer as it was logged (token ids as int32, or UTF-8)."""
 
 CHUNK_BYTES = 1 << 20
 
@@ -40,17 +43,20 @@ class Dataset:
     """One table of a data set, checked: row i is ``prompts[i]``, of ``subsets[i]``, answered by ``ground_truth[i]``.
 
     ``name`` is what :class:`harness.engines.base.Workload` calls it. ``stand_in`` tells data made by the harness from
-    the benchmark's own: a run on it may never be filed. ``whole`` is False where rows were left away.
+    the benchmark's own: a run on it may never be filed. ``whole`` is False where rows were left away, or a stand-in was
+    made with fewer than the round's. Where chats are asked, ``prompts`` are empty and ``chats`` is the
+    :class:`~harness.engines.bodies.BodyStore` that row i is ``[i]`` of, once :meth:`Benchmark.prepare` made it.
     """
 
     name: str
-    which: Which
+    table: str
     prompts: PromptTable
     subsets: tuple[str, ...]
     ground_truth: tuple[str | None, ...]
     files: tuple[DataFile, ...]
     stand_in: bool
     whole: bool = True
+    chats: Path | None = None
 
     def __post_init__(self) -> None:
         if not len(self.prompts) == len(self.subsets) == len(self.ground_truth):
@@ -78,9 +84,14 @@ class Dataset:
         )
 
     @property
+    def prompt_tokens(self) -> Int64Array:
+        """Tokens of each prompt, int64 (rows,); of a chat as its store counts them, 0 where nobody counted."""
+        return self.prompts.lengths if self.chats is None else BodyStore.open(self.chats).tokens[: self.rows]
+
+    @property
     def max_prompt_tokens(self) -> int:
         """Tokens of the longest prompt; 0 where there is no row."""
-        return int(self.prompts.lengths.max()) if self.rows else 0
+        return int(self.prompt_tokens.max(initial=0))
 
     @property
     def sha256(self) -> str:
@@ -156,7 +167,8 @@ class Score:
 
     There is a value only where every row was asked, answered and graded: no number stands for a part of the whole.
     ``stand_in`` and ``whole`` are those of the data set it was scored against, ``evaluator`` says who scored.
-    ``notes`` are sentences for whoever reads it: why rows are unscored.
+    ``notes`` are sentences for whoever reads it: why rows are unscored. ``also`` are further figures, by name, that
+    nothing is judged by.
     """
 
     key: str
@@ -166,6 +178,7 @@ class Score:
     stand_in: bool
     whole: bool = True
     notes: tuple[str, ...] = ()
+    also: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.value is not None and not self.complete:
@@ -221,6 +234,61 @@ class ScriptedAnswers:
             np.savez(file, tokens=self.tokens, ends=self.ends)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptedReplies:
+    """A reply for each chat of a data set: row i is ``data[ends[i - 1] : ends[i]]``, of ``tokens[i]`` tokens.
+
+    Each is JSON as :class:`harness.engines.base.Replies` has it. ``data`` is uint8, ``ends`` int64, ``tokens`` int32.
+    """
+
+    data: npt.NDArray[np.uint8]
+    ends: Int64Array
+    tokens: Int32Array
+
+    def __post_init__(self) -> None:
+        kinds = f"{self.data.dtype}, {self.ends.dtype}, {self.tokens.dtype}"
+        if kinds != "uint8, int64, int32" or len(self.ends) != len(self.tokens):
+            raise ValueError(f"{len(self.ends)} ends, {len(self.tokens)} token counts, of the types {kinds}")
+        if (np.diff(self.ends) < 0).any() or (len(self.ends) and int(self.ends[-1]) != len(self.data)):
+            raise ValueError("the ends do not cut the data into replies")
+
+    @classmethod
+    def of(cls, contents: Iterable[str], tokens: Sequence[int]) -> ScriptedReplies:
+        """Replies of these texts, and how many tokens each is said to have."""
+        made = [orjson.dumps({"content": content}) for content in contents]
+        ends = np.cumsum(np.fromiter(map(len, made), np.int64, len(made)), dtype=np.int64)
+        return cls(np.frombuffer(b"".join(made), np.uint8), ends, np.array(tokens, np.int32))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, row: int) -> bytes:
+        start = int(self.ends[row - 1]) if row else 0
+        return self.data[start : int(self.ends[row])].tobytes()
+
+    def write(self, path: Path) -> None:
+        """Writes the arrays as one .npz file, which the scripted engine reads."""
+        with path.open("wb") as file:
+            np.savez(file, data=self.data, ends=self.ends, tokens=self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Chats:
+    """Chats to ask that are in no data set, as bodies of a :class:`~harness.engines.bodies.BodyStore`."""
+
+    bodies: tuple[Mapping[str, object], ...]
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def __iter__(self) -> Iterator[Mapping[str, object]]:
+        return iter(self.bodies)
+
+
+Questions: TypeAlias = PromptTable | Chats
+"""What canaries and the warm-up ask, each in the kind of its benchmark."""
+
+
 @dataclass(frozen=True, slots=True)
 class CanaryFinding:
     """One thing that a canary's answer shows to be wrong."""
@@ -237,15 +305,15 @@ class Canary(Protocol):
         """Short, for people and for the ledger."""
 
     @property
-    def prompts(self) -> PromptTable:
+    def prompts(self) -> Questions:
         """What to ask; none of it is in the data set."""
 
     @property
     def max_new_tokens(self) -> int:
         """Cap of each answer: a canary is quick."""
 
-    def check(self, answers: Sequence[Int32Array]) -> list[CanaryFinding]:
-        """What is wrong with the answers, in order of the prompts; empty where all is well."""
+    def check(self, answers: Sequence[bytes]) -> list[CanaryFinding]:
+        """What is wrong with the answers, as they would be logged, in order of the prompts; empty where all is well."""
 
 
 class Benchmark(Protocol):
@@ -255,22 +323,33 @@ class Benchmark(Protocol):
     def name(self) -> str:
         """As the round spells it, e.g. ``gpt-oss-120b``."""
 
-    def dataset(self, data_dir: Path, which: Which) -> Dataset:
+    def table(self, which: Which, scenario: str) -> str:
+        """The name of the table that a leg asks in a scenario."""
+
+    def dataset(self, data_dir: Path, table: str) -> Dataset:
         """One table of the data set under ``data_dir/<name>``, checked against the rules. Raises DatasetError."""
 
-    def make_dataset(self, data_dir: Path, *, seed: int) -> Made:
-        """Makes a stand-in for the data set under ``data_dir/<name>``: the rules' counts, the same for the same seed.
+    def prepare(self, dataset: Dataset, data_dir: Path, tell: Callable[[str], None]) -> Dataset:
+        """The data set with all that legs need beyond what was read, such as ``chats``; made where it is not there yet.
 
-        ConfigError where the folder holds anything but a stand-in; MissingError without the tokenizer or disk space.
+        ``tell`` is given lines for people while that takes time. Raises DatasetError and MissingError.
+        """
+
+    def make_dataset(self, data_dir: Path, *, seed: int, rows: int | None = None) -> Made:
+        """Makes a stand-in for the data set under ``data_dir/<name>``: the same for the same seed, with the rules'
+        counts, or ``rows`` where the benchmark can be had shorter.
+
+        ConfigError where the folder holds anything but a stand-in, or for ``rows`` that cannot be; MissingError without
+        the tokenizer or disk space.
         """
 
     def sampling(self, which: Which, *, seed: int, max_new_tokens: int | None = None) -> Sampling:
-        """How the legs on a table sample; ``max_new_tokens`` in place of the rules' cap is a deviation to state."""
+        """How such legs sample; ``max_new_tokens`` in place of the rules' cap is a deviation to state."""
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a text. Raises MissingError where the tokenizer is not to be had."""
 
-    def warmup_prompts(self, n: int, *, like: Dataset, seed: int) -> PromptTable:
+    def warmup_prompts(self, n: int, *, like: Dataset, seed: int) -> Questions:
         """n prompts with lengths drawn from a data set's, none of them in it."""
 
     def canaries(self, *, stand_in_checkpoint: bool) -> tuple[Canary, ...]:
@@ -300,14 +379,14 @@ class Benchmark(Protocol):
         """
 
     def deviations(self, which: Which) -> tuple[str, ...]:
-        """In what the scoring of a table departs, by options of this command, from what it should be."""
+        """In what the scoring of such legs departs, by options of this command, from what it should be."""
 
     def accuracy_text(self, score: Score) -> str:
         """What accuracy.txt says of a score, each line ended."""
 
     def scripted_answers(
         self, dataset: Dataset, shares: Mapping[str, float], *, seed: int, answer_tokens: int
-    ) -> ScriptedAnswers:
+    ) -> ScriptedAnswers | ScriptedReplies:
         """Well-formed answers of which the stated share of each subset is right, to the row.
 
         Rows that no share speaks of get ``answer_tokens`` tokens of text. Raises UnknownName for a share of no subset.

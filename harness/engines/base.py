@@ -51,8 +51,9 @@ class Finish(enum.IntEnum):
 class Sampling:
     """How tokens are chosen; every value explicit, so that no engine's default can slip in.
 
-    ``temperature`` 0 is greedy. ``top_k`` 0 and ``top_p`` 1 switch those filters off. ``seed`` starts the
-    engine's random stream for this workload.
+    ``temperature`` 0 is greedy. ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 switch those filters off; penalties of 1
+    (repetition) and 0 (presence, frequency) are none. ``seed`` starts the engine's random stream for this workload.
+    ``stop_token_ids`` is () for chats: the checkpoint's own generation_config ends their answers.
     """
 
     temperature: float
@@ -61,10 +62,26 @@ class Sampling:
     max_new_tokens: int
     stop_token_ids: tuple[int, ...]
     seed: int
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
 
     def __post_init__(self) -> None:
         if self.temperature < 0 or not 0 < self.top_p <= 1 or self.top_k < 0 or self.max_new_tokens < 1:
             raise ValueError(f"not a sampling: {self}")
+        if not 0 <= self.min_p <= 1 or self.repetition_penalty <= 0:
+            raise ValueError(f"not a sampling: {self}")
+
+    def more(self) -> dict[str, float]:
+        """The values that few samplers have (min_p and the penalties), those alone that are not neutral."""
+        values = {
+            "min_p": (self.min_p, 0.0),
+            "repetition_penalty": (self.repetition_penalty, 1.0),
+            "presence_penalty": (self.presence_penalty, 0.0),
+            "frequency_penalty": (self.frequency_penalty, 0.0),
+        }
+        return {name: value for name, (value, neutral) in values.items() if value != neutral}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +90,8 @@ class Workload:
 
     ``bodies`` is the path of a :class:`~harness.engines.bodies.BodyStore`, or "" for prompts of token ids: where it is
     given, a request is the chat ``bodies[row]`` and has no prompt, and its answer is one of :class:`Replies`.
+    With ``chat_prompts`` the prompts are chats themselves, each packed by
+    :func:`~harness.engines.bodies.chat_as_prompt`, and are answered by token ids.
     ``replica`` is the place in :attr:`EngineInfo.replicas` of the one that is to answer.
     """
 
@@ -81,6 +100,11 @@ class Workload:
     token_events: TokenEvents
     bodies: str = ""
     replica: int = 0
+    chat_prompts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.bodies and self.chat_prompts:
+            raise ValueError("chats lie in a store or are the prompts themselves, not both")
 
 
 class PromptTable:
@@ -108,6 +132,12 @@ class PromptTable:
         lengths = np.fromiter((len(p) for p in prompts), np.int64, len(prompts))
         flat = np.fromiter((t for p in prompts for t in p), np.int32, int(lengths.sum()))
         return cls(flat, np.cumsum(lengths) - lengths, lengths)
+
+    @classmethod
+    def empty(cls, n: int) -> PromptTable:
+        """A table of n prompts without tokens: of chats, which are no token ids."""
+        nothing = np.zeros(n, np.int64)
+        return cls(np.zeros(0, np.int32), nothing, nothing)
 
     @classmethod
     def from_padded(cls, padded: Int32Array, lengths: Int64Array) -> PromptTable:

@@ -5,26 +5,28 @@ completion. What a run chooses (the model's name, sampling, streaming) is not in
 without reading either.
 
 The file: :data:`MAGIC`, the bodies one after the other, padding to 8 bytes, n int64 ``ends`` (body i ends before
-``ends[i]``, counted from the start of the file), n int64 ``sessions``, n as int64, :data:`MAGIC`. All little-endian.
-What is known only at the end stands there, so that bodies of any size can be written as they are made.
+``ends[i]``, counted from the start of the file), n int64 ``sessions``, n int64 ``tokens``, n as int64, :data:`MAGIC`.
+All little-endian. What is known only at the end stands there, so that bodies of any size can be written as they are
+made.
 """
 
 from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import orjson
 
-from harness.engines.base import Int64Array
+from harness.engines.base import Int32Array, Int64Array
 from harness.errors import ConfigError, DatasetError
 
-MAGIC: Final = b"CHATS\0\0\1"
+MAGIC: Final = b"CHATS\0\0\2"
 COUNT: Final = struct.Struct("<q")
+COLUMNS: Final = 3
 NO_SESSION: Final = -1
 RESERVED: Final = frozenset(
     {
@@ -35,6 +37,10 @@ RESERVED: Final = frozenset(
         "temperature",
         "top_p",
         "top_k",
+        "min_p",
+        "repetition_penalty",
+        "presence_penalty",
+        "frequency_penalty",
         "max_tokens",
         "max_completion_tokens",
         "stop_token_ids",
@@ -47,14 +53,18 @@ RESERVED: Final = frozenset(
 class BodyStore:
     """n chats; ``store[row]`` is the UTF-8 JSON of one, as a view of the mapped file."""
 
-    __slots__ = ("_ends", "_view", "path", "sessions")
+    __slots__ = ("_ends", "_map", "_view", "path", "sessions", "tokens")
 
-    def __init__(self, path: Path, view: memoryview, ends: Int64Array, sessions: Int64Array) -> None:
+    def __init__(self, path: Path, mapped: mmap.mmap, n: int, index: int) -> None:
         self.path = path
-        self.sessions = sessions
+        self._map = mapped
+        self._view = memoryview(mapped)
+        size = n * COUNT.size
+        self._ends: Int64Array = np.frombuffer(self._view, np.int64, n, index)
+        self.sessions: Int64Array = np.frombuffer(self._view, np.int64, n, index + size)
         """Which conversation each chat belongs to, int64; :data:`NO_SESSION` where it stands alone."""
-        self._view = view
-        self._ends = ends
+        self.tokens: Int64Array = np.frombuffer(self._view, np.int64, n, index + 2 * size)
+        """Prompt tokens of each chat as they were counted when it was made, int64; 0 where nobody counted."""
 
     @classmethod
     def open(cls, path: Path) -> BodyStore:
@@ -64,28 +74,32 @@ class BodyStore:
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:  # ValueError: the file is empty
             raise _no_store(path, str(error)) from None
-        view = memoryview(mapped)
         tail = COUNT.size + len(MAGIC)
-        if len(view) < len(MAGIC) + tail or bytes(view[: len(MAGIC)]) != MAGIC or bytes(view[-len(MAGIC) :]) != MAGIC:
-            raise _no_store(path, "it does not begin and end as one; was it written to its end?")
-        (n,) = COUNT.unpack_from(view, len(view) - tail)
-        index = len(view) - tail - 2 * n * COUNT.size
+        if len(mapped) < len(MAGIC) + tail or mapped[: len(MAGIC)] != MAGIC or mapped[-len(MAGIC) :] != MAGIC:
+            raise _no_store(path, "it does not begin and end as one; was it written to its end, by this version?")
+        (n,) = COUNT.unpack_from(mapped, len(mapped) - tail)
+        index = len(mapped) - tail - COLUMNS * n * COUNT.size
         if n < 0 or index < len(MAGIC):
             raise _no_store(path, f"it says that it holds {n} chats, for which it is too short")
-        ends = np.frombuffer(view, np.int64, n, index)
-        sessions = np.frombuffer(view, np.int64, n, index + n * COUNT.size)
+        store = cls(path, mapped, n, index)
+        ends = store._ends
         if n and (int(ends[0]) < len(MAGIC) or int(ends[-1]) > index or bool((np.diff(ends) < 0).any())):
             raise _no_store(path, "its index does not rise, or points beyond its chats")
-        return cls(path, view, ends, sessions)
+        return store
 
     @classmethod
     def write(
-        cls, path: Path, bodies: Iterable[Mapping[str, object]], sessions: Sequence[int] | None = None
+        cls,
+        path: Path,
+        bodies: Iterable[Mapping[str, object] | bytes],
+        sessions: Sequence[int] | None = None,
+        tokens: Sequence[int] | Int64Array | None = None,
     ) -> BodyStore:
         """Writes chats and opens what was written; a file that was there is replaced at the end.
 
-        ``sessions`` has one number of at least 0 for each chat, or :data:`NO_SESSION`. Raises ConfigError for a chat
-        that is none.
+        A body of bytes is one that :func:`encoded` made, and is written as it is. ``sessions`` has one number of at
+        least 0 for each chat, or :data:`NO_SESSION`; ``tokens`` the length of each chat's prompt. Both are read when
+        all bodies are written. Raises ConfigError for a chat that is none.
         """
         unfinished = path.with_name(path.name + ".part")
         ends: list[int] = []
@@ -93,17 +107,13 @@ class BodyStore:
             with unfinished.open("wb") as file:
                 place = file.write(MAGIC)
                 for row, body in enumerate(bodies):
-                    place += file.write(_encoded(path, row, body))
+                    where = f"{path}, row {row}"
+                    place += file.write(_checked(body, where) if isinstance(body, bytes) else encoded(body, where))
                     ends.append(place)
                 file.write(b"\0" * (-place % COUNT.size))
-                told = [NO_SESSION] * len(ends) if sessions is None else list(sessions)
-                if len(told) != len(ends) or min(told, default=0) < NO_SESSION:
-                    raise ConfigError(
-                        f"{len(ends)} chats with {len(told)} sessions, the least {min(told, default=0)}",
-                        where=path,
-                        expected=f"one session a chat, at least {NO_SESSION}",
-                    )
-                file.write(np.array(ends, np.int64).tobytes() + np.array(told, np.int64).tobytes())
+                file.write(np.array(ends, np.int64).tobytes())
+                file.write(_column(path, len(ends), "sessions", sessions, NO_SESSION))
+                file.write(_column(path, len(ends), "tokens", tokens, 0))
                 file.write(COUNT.pack(len(ends)) + MAGIC)
             unfinished.replace(path)
         finally:
@@ -116,11 +126,37 @@ class BodyStore:
     def __getitem__(self, row: int) -> memoryview:
         if not 0 <= row < len(self._ends):
             raise IndexError(f"row {row} of {len(self._ends)} chats")
-        return self._view[int(self._ends[row - 1]) if row else len(MAGIC) : int(self._ends[row])]
+        return self._view[self._start(row) : int(self._ends[row])]
+
+    def will_need(self, rows: Sequence[int]) -> None:
+        """Has the system read these rows from disk ahead of their use; LoadGen's load. IndexError for others."""
+        for start, end in self._stretches(rows):
+            self._map.madvise(mmap.MADV_WILLNEED, start, end - start)
+
+    def release(self, rows: Sequence[int]) -> None:
+        """Gives the memory of these rows back, LoadGen's unload. They are read again where they are asked for."""
+        for start, end in self._stretches(rows):
+            self._map.madvise(mmap.MADV_DONTNEED, start, end - start)
+
+    def _stretches(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Bytes of the file, from a page's beginning, that neighbouring rows take together."""
+        which = np.unique(np.asarray(rows, np.int64))
+        if not len(which):
+            return
+        if which[0] < 0 or which[-1] >= len(self._ends):
+            raise IndexError(f"rows {which[0]} to {which[-1]} of {len(self._ends)} chats")
+        breaks = np.flatnonzero(np.diff(which) > 1)
+        firsts, lasts = which[[0, *(breaks + 1)]], which[[*breaks, -1]]
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+            start = self._start(first)
+            yield start - start % mmap.PAGESIZE, int(self._ends[last])
+
+    def _start(self, row: int) -> int:
+        return int(self._ends[row - 1]) if row else len(MAGIC)
 
 
-def _encoded(path: Path, row: int, body: Mapping[str, object]) -> bytes:
-    where = f"{path}, row {row}"
+def encoded(body: Mapping[str, object], where: object = None) -> bytes:
+    """The UTF-8 JSON of a body, as a store holds it. Raises ConfigError for one that is no chat."""
     if not body.get("messages"):
         raise ConfigError("a chat without messages", where=where, expected="a list under the key messages")
     twice = sorted(RESERVED & body.keys())
@@ -130,6 +166,33 @@ def _encoded(path: Path, row: int, body: Mapping[str, object]) -> bytes:
         return orjson.dumps(dict(body))
     except orjson.JSONEncodeError as error:
         raise ConfigError(f"a chat that is no JSON: {error}", where=where) from None
+
+
+def chat_as_prompt(body: bytes) -> Int32Array:
+    """The UTF-8 JSON of a chat as a prompt of a workload with ``chat_prompts``: padded with blanks to whole int32s."""
+    return np.frombuffer(body + b" " * (-len(body) % 4), "<i4").astype(np.int32, copy=False)
+
+
+def chat_of_prompt(prompt: Int32Array) -> bytes:
+    """What :func:`chat_as_prompt` packed."""
+    return prompt.astype("<i4", copy=False).tobytes().rstrip(b" ")
+
+
+def _checked(body: bytes, where: object) -> bytes:
+    if not (body.startswith(b"{") and body.endswith(b"}")):
+        raise ConfigError("a chat that is no JSON object", where=where, expected="the bytes that encoded() made")
+    return body
+
+
+def _column(path: Path, n: int, name: str, told: Sequence[int] | Int64Array | None, least: int) -> bytes:
+    values = np.full(n, least, np.int64) if told is None else np.array(told, np.int64)
+    if len(values) != n or int(values.min(initial=least)) < least:
+        raise ConfigError(
+            f"{n} chats with {len(values)} {name}, the least {int(values.min(initial=least))}",
+            where=path,
+            expected=f"one number of at least {least} a chat",
+        )
+    return values.tobytes()
 
 
 def _no_store(path: Path, why: str) -> DatasetError:

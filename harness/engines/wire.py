@@ -381,6 +381,7 @@ def _workload_of_json(content: dict[str, Any]) -> Workload:
         TokenEvents(content["token_events"]),
         str(content["bodies"]),
         int(content["replica"]),
+        bool(content["chat_prompts"]),
     )
 
 

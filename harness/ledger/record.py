@@ -196,12 +196,16 @@ class SubsetScore(_Strict):
 
 
 class AccuracyEcho(_Strict):
-    """The score of an accuracy leg. ``value`` is None while samples are unscored or failed."""
+    """The score of an accuracy leg. ``value`` is None while samples are unscored or failed.
+
+    ``also`` are further figures of the same answers, that nothing is judged by.
+    """
 
     key: str
     value: float | None
     subsets: dict[str, SubsetScore]
     evaluator: str
+    also: dict[str, float] = Field(default_factory=dict)
 
 
 class AuditConfigEcho(_Strict):

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from harness.benchmarks.base import Benchmark, Dataset, ScriptedAnswers, Which
+from harness.benchmarks.base import Benchmark
 from harness.config.models import Engine, ScriptedEngine, ServiceTime, TinyGptOss, TorchEngine, TrtllmEngine
 from harness.engines.gpus import GPUS, visible_gpus
 from harness.engines.group import Member
 from harness.engines.launch.weights import made
 from harness.engines.start import EngineSpec
 from harness.rules import engine_keys
+from harness.runs.tables import Asked
 
 _PARALLEL: Final[tuple[engine_keys.MeaningName, ...]] = ("tensor", "pipeline", "context")
 """The ways in which one process is on several GPUs."""
 
 
-def engine_spec(config: Engine, benchmark: Benchmark, datasets: Mapping[Which, Dataset], work: Path) -> EngineSpec:
+def engine_spec(config: Engine, benchmark: Benchmark, tables: Sequence[Asked], work: Path) -> EngineSpec:
     """What to start. A stand-in checkpoint is made in the cache, scripted answers are written to ``work``."""
     if isinstance(config, ScriptedEngine):
-        return _scripted(config, benchmark, datasets, work)
+        return _scripted(config, benchmark, tables, work)
     if isinstance(config, TorchEngine):
         return _torch(config)
     raise ValueError(f"an engine of the kind {config.kind} is not one process alone")
@@ -66,15 +67,15 @@ def _torch(config: TorchEngine) -> EngineSpec:
     )
 
 
-def _scripted(
-    config: ScriptedEngine, benchmark: Benchmark, datasets: Mapping[Which, Dataset], work: Path
-) -> EngineSpec:
+def _scripted(config: ScriptedEngine, benchmark: Benchmark, tables: Sequence[Asked], work: Path) -> EngineSpec:
     answers = {}
-    for which, dataset in datasets.items():
-        if which != "performance" and config.right:
-            path = work / f"answers-{which}.npz"
-            _answers(config, benchmark, dataset, _shares(config, which, dataset)).write(path)
-            answers[dataset.name] = str(path.absolute())
+    for asked in tables:
+        if asked.which != "performance" and config.right:
+            path = work / f"answers-{asked.dataset.table}.npz"
+            benchmark.scripted_answers(
+                asked.dataset, _shares(config, asked), seed=config.seed, answer_tokens=config.answer_tokens
+            ).write(path)
+            answers[asked.name] = str(path.absolute())
     return EngineSpec(
         kind="scripted",
         settings={
@@ -84,23 +85,17 @@ def _scripted(
             "seed": config.seed,
             "first_token": _service(config.service, config.service.ttft_ms),
             "per_token": _service(config.service, config.service.per_token_ms),
-            "faults": {datasets[which].name: faults for which, faults in config.faults.items()},
+            "faults": {asked.name: config.faults[asked.which] for asked in tables if asked.which in config.faults},
         },
     )
 
 
-def _shares(config: ScriptedEngine, which: Which, dataset: Dataset) -> dict[str, float]:
+def _shares(config: ScriptedEngine, asked: Asked) -> dict[str, float]:
     """The shares of a table. An audit has some of the subsets alone; what no table has, the accuracy table tells."""
-    if which == "accuracy":
+    if asked.which == "accuracy":
         return config.right
-    there = set(dataset.subsets)
+    there = set(asked.dataset.subsets)
     return {subset: share for subset, share in config.right.items() if subset in there}
-
-
-def _answers(
-    config: ScriptedEngine, benchmark: Benchmark, dataset: Dataset, shares: Mapping[str, float]
-) -> ScriptedAnswers:
-    return benchmark.scripted_answers(dataset, shares, seed=config.seed, answer_tokens=config.answer_tokens)
 
 
 def _service(service: ServiceTime, mean_ms: float) -> dict[str, object]:

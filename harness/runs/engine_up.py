@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from harness.benchmarks.base import Benchmark, Dataset, Which
+from harness.benchmarks.base import Benchmark
 from harness.config.models import Engine, HttpEngine, TrtllmEngine
 from harness.engines.address import Lane, lanes_before, lanes_each
 from harness.engines.group import EngineGroup, Member, start_group
@@ -18,6 +18,7 @@ from harness.engines.start import EngineSpec
 from harness.errors import EngineDied, RunBroke
 from harness.events import Note, Observer
 from harness.runs.engine_spec import engine_spec, trtllm_members
+from harness.runs.tables import Asked
 
 ENGINE_LOG: Final = "engine.log"
 """The log of the engine of a system and benchmark, in the folder that holds their scenarios."""
@@ -33,7 +34,7 @@ _LOAD_S: Final = 3600.0
 def engine_up(
     config: Engine,
     benchmark: Benchmark,
-    datasets: Mapping[Which, Dataset],
+    tables: Sequence[Asked],
     *,
     name: str,
     work: Path,
@@ -41,8 +42,8 @@ def engine_up(
 ) -> Iterator[EngineGroup]:
     """A running engine; all that was started for it ends with the block. Logs go to ``work``.
 
-    ``name`` is what it is for, for people. Raises what starting an engine or servers raises: ConfigError, MissingError,
-    EngineDied.
+    ``name`` is what it is for, for people; ``tables`` are what it may be asked. Raises what starting an engine or
+    servers raises: ConfigError, MissingError, EngineDied.
     """
     log = work / ENGINE_LOG
     if isinstance(config, HttpEngine):
@@ -52,7 +53,7 @@ def engine_up(
     if isinstance(config, TrtllmEngine):
         members, timeout_s = trtllm_members(config), _LOAD_S
     else:
-        members, timeout_s = [Member(engine_spec(config, benchmark, datasets, work))], _START_S
+        members, timeout_s = [Member(engine_spec(config, benchmark, tables, work))], _START_S
     with start_group(members, log=log, timeout_s=timeout_s, lanes=lanes_each(len(members))) as group:
         yield group
 

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import harness
-from harness.benchmarks.base import Which
 from harness.engines.base import EngineInfo
 from harness.ledger import Fingerprint
 from harness.ledger.hashes import source_sha256
@@ -29,25 +28,31 @@ def versions() -> dict[str, str]:
 
 
 OF_THE_ENGINE = ("checkpoint", "engine")
-OF_THE_PLACE = ("machine", "dataset")
+OF_THE_PLACE = ("machine", "dataset", "scenario_dataset")
 """Families of the fingerprint's keys: what only a running engine tells, and what only the place tells that runs."""
 
 
-def fingerprint(leg: PlannedLeg, engine: EngineInfo, datasets: Mapping[Which, str], machine: Machine) -> Fingerprint:
+def fingerprint(leg: PlannedLeg, engine: EngineInfo, datasets: Mapping[str, str], machine: Machine) -> Fingerprint:
     """What must be equal for legs to make one row: configuration without what the leg alone decides, checkpoint,
     versions, data, machine. Keys that start with ``scenario`` are those that two scenarios may differ in.
 
-    ``datasets`` maps each table of the data set to its sha256.
+    ``datasets`` maps each table of the data set to its sha256; where scenarios have tables of their own, two may differ
+    in them.
     """
     checkpoint = engine.checkpoint.sha256 if engine.checkpoint else None
     return Fingerprint.of(
-        {**_configured(leg), **_placed(datasets, machine), "checkpoint": checkpoint, **flat("engine", engine.versions)}
+        {
+            **_configured(leg),
+            **_placed(leg, datasets, machine),
+            "checkpoint": checkpoint,
+            **flat("engine", engine.versions),
+        }
     )
 
 
-def before_the_engine(leg: PlannedLeg, datasets: Mapping[Which, str], machine: Machine) -> Fingerprint:
+def before_the_engine(leg: PlannedLeg, datasets: Mapping[str, str], machine: Machine) -> Fingerprint:
     """The part of the fingerprint that is known before an engine runs."""
-    return Fingerprint.of({**_configured(leg), **_placed(datasets, machine)})
+    return Fingerprint.of({**_configured(leg), **_placed(leg, datasets, machine)})
 
 
 def configured(leg: PlannedLeg) -> Fingerprint:
@@ -77,8 +82,9 @@ def _configured(leg: PlannedLeg) -> dict[str, Any]:
     }
 
 
-def _placed(datasets: Mapping[Which, str], machine: Machine) -> dict[str, Any]:
-    return {"machine": machine.identity, **flat("dataset", {str(which): sha256 for which, sha256 in datasets.items()})}
+def _placed(leg: PlannedLeg, datasets: Mapping[str, str], machine: Machine) -> dict[str, Any]:
+    by_scenario = any(scenario.datasets for scenario in leg.rules.scenarios.values())
+    return {"machine": machine.identity, **flat("scenario_dataset" if by_scenario else "dataset", datasets)}
 
 
 def flat(prefix: str, node: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from harness.ledger.store import AUDIT_CONFIG
 from harness.logs import LogError
 from harness.runs.endings import end
 from harness.runs.plan import PlannedLeg
+from harness.runs.tables import table_of
 from harness.runs.verdict import conclude
 
 _OF_THE_NUMBER = {audit_rules.SCORE.id, audit_rules.LENGTH.id, audit_rules.VERDICT.id}
@@ -65,18 +66,19 @@ def judge_later(run: StoredRun, data_dir: Path, observer: Observer) -> RunRecord
     outcome = Outcome.model_validate_json(path.read_bytes())
     leg = _leg_of(run)
     benchmark = benchmarks.get(leg.benchmark, leg.pack)
-    dataset = benchmark.dataset(data_dir, leg.table)
+    table = table_of(leg, benchmark)
+    dataset = benchmark.dataset(data_dir, table)
     if dataset.sha256 != record.dataset.sha256:
         raise MissingError(
             f"{record.id} asked another data set than the one that is here",
             where=data_dir,
-            expected=f"the {leg.table} table with sha256 {record.dataset.sha256}",
+            expected=f"the {table} table with sha256 {record.dataset.sha256}",
             mend="give --data_dir the one it asked, or move the run away and run the leg again",
         )
     _check_unchanged(run)
     for line in benchmark.ready_to_score(dataset.head(outcome.library_rows)) if leg.leg == ACCURACY else ():
         observer(Note(line))
-    scored_as = [text for text in benchmark.deviations(leg.table) if text not in record.deviations]
+    scored_as = [text for text in benchmark.deviations(leg.which) if text not in record.deviations]
     record = record.model_copy(update={"deviations": [*record.deviations, *scored_as]})
     return judge(leg, run.folder, record, outcome, dataset, benchmark, observer)
 

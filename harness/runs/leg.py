@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.benchmarks.base import Benchmark, Dataset, Which
+from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.loadgen import user_conf
 from harness.clients.loadgen.audit_conf import AuditFile
 from harness.clients.loadgen.job import WORKER_LOG, LegJob, Outcome
@@ -37,6 +37,7 @@ from harness.runs.leg_settings import (
 )
 from harness.runs.plan import PlannedLeg
 from harness.runs.rates import target_qps
+from harness.runs.tables import Asked, table_of, tables_of
 from harness.runs.warmup import warm_up
 
 _PATIENCE_S = 300.0
@@ -49,7 +50,7 @@ class Group:
     """What the legs of one system and benchmark share while they run."""
 
     benchmark: Benchmark
-    datasets: Mapping[Which, Dataset]
+    datasets: Mapping[str, Dataset]
     data_dir: Path
     engine: EngineGroup
     store: ResultsStore
@@ -66,7 +67,7 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     check_lengths(leg, dataset.max_prompt_tokens, group.engine.info)
     logged_tokens = 0 if leg.leg == PERFORMANCE else asked_rows(leg, dataset.rows) * output_cap(leg)
     _check_disk(group.store.root, logged_tokens)
-    sampling = group.benchmark.sampling(dataset.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
+    sampling = group.benchmark.sampling(leg.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
     warmup = _warm_up(leg, group, sampling)
     folder, record, settings = _begin(leg, group, dataset, warmup)
     group.observer(LegStarted(leg.name, str(folder), None))
@@ -84,22 +85,26 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
 
 
 def _dataset(leg: PlannedLeg, group: Group) -> Dataset:
-    return group.datasets[leg.table]
+    return group.datasets[table_of(leg, group.benchmark)]
 
 
 def _warm_up(leg: PlannedLeg, group: Group, sampling: Sampling) -> Warmup:
-    prompts = group.benchmark.warmup_prompts(
+    questions = group.benchmark.warmup_prompts(
         leg.config.warmup.requests, like=_dataset(leg, group), seed=leg.config.seed
     )
+    patience_s = min(_PATIENCE_S, leg.config.watchdog_s)
+    work = group.store.root / leg.system / leg.benchmark
+    work.mkdir(parents=True, exist_ok=True)
     with asked(group.engine) as engine:
-        return warm_up(engine, prompts, sampling, patience_s=min(_PATIENCE_S, leg.config.watchdog_s))
+        return warm_up(engine, questions, sampling, patience_s=patience_s, work=work)
 
 
 def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> tuple[Path, RunRecord, LegSettings]:
     """Makes the attempt's folder with its user.conf and the record of a run that is running."""
     info = group.engine.info
     machine = capture(info.versions)
-    hashes = {which: table.sha256 for which, table in group.datasets.items()}
+    tables = tables_of(leg, group.benchmark)
+    hashes = {name: table.sha256 for name, table in group.datasets.items() if name in tables}
     print_ = fingerprint(leg, info, hashes, machine)
     rate = target_qps(leg, warmup, group.store, print_)
     settings = loadgen_settings(leg, rate, dataset.rows)
@@ -141,7 +146,7 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
         rate=rate,
         warmup=warmup,
         not_submittable=not_submittable(leg, info, echo),
-        deviations=[*deviations(leg), *group.benchmark.deviations(dataset.which)],
+        deviations=[*deviations(leg), *group.benchmark.deviations(leg.which)],
         audit_config=_audit_echo(leg.audit),
     )
     write_record(folder, record)
@@ -162,7 +167,8 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, datase
         dataset_sha256=dataset.sha256,
         round=leg.pack.round,
         benchmark=leg.benchmark,
-        which=dataset.which,
+        table=dataset.table,
+        dataset=Asked(leg.which, dataset).name,
         rows=rows,
         model=rules.loadgen_model.value,
         scenario=rules.loadgen_scenario.value,

@@ -63,16 +63,26 @@ def _values(leg: PlannedLeg, rows: int) -> dict[str, float]:
 
 
 def output_cap(leg: PlannedLeg) -> int:
-    """New tokens an answer of this leg may have: the round's number unless the configuration says another."""
+    """New tokens an answer of this leg may have: the round's number unless the configuration says another.
+
+    ConfigError where neither says one: no engine is left to choose its own.
+    """
     own = leg.config.output_caps.accuracy if leg.leg == ACCURACY else leg.config.output_caps.performance
-    return own if own is not None else _ruled_cap(leg)
+    cap = own if own is not None else _ruled_cap(leg)
+    if cap is None:
+        raise ConfigError(
+            f"the round {leg.pack.round} has no output cap for {leg.benchmark}, and the configuration none",
+            where=f"systems/{leg.system}/{leg.benchmark}.yaml: output_caps",
+            mend="give output_caps a number for performance and for accuracy",
+        )
+    return cap
 
 
 def deviations(leg: PlannedLeg) -> list[str]:
     """In what the leg departs from the round's rules by configuration: allowed in open, and said there."""
     cap = output_cap(leg)
     ruled = _ruled_cap(leg)
-    return [] if cap == ruled else [f"output cap of the {leg.leg} leg {cap} tokens (the round's: {ruled})"]
+    return [] if cap == ruled else [f"output cap of the {leg.leg} leg {cap} tokens (the round's: {ruled or 'none'})"]
 
 
 def not_submittable(leg: PlannedLeg, engine: EngineInfo, dataset: DatasetEcho) -> list[str]:
@@ -99,8 +109,11 @@ def check_lengths(leg: PlannedLeg, longest_prompt: int, engine: EngineInfo) -> N
         )
 
 
-def _ruled_cap(leg: PlannedLeg) -> int:
+def _ruled_cap(leg: PlannedLeg) -> int | None:
+    """The round's cap; None where it has none for the benchmark."""
     if leg.audit_rules is not None:
         return leg.audit_rules.output_cap.value
     caps = leg.rules.output_caps
+    if caps is None:
+        return None
     return caps.accuracy.value if leg.leg == ACCURACY else caps.performance.value

@@ -17,20 +17,20 @@ from harness.config.models import Engine, TargetQps, UnmeasuredRate
 from harness.config.stand_in import stands_in_for
 from harness.errors import ConfigError, UnknownName
 from harness.gate.run_facts import ACCURACY, AUDITS, MODES, PERFORMANCE
-from harness.rules import RulePack, ScenarioRules, TokenRules
+from harness.rules import BenchmarkRules, RulePack, ScenarioRules
 from harness.rules.audits import AuditRules
 
 LEGS = (PERFORMANCE, ACCURACY, *AUDITS)
 """All legs, in the order they run."""
 TEST_MODES = {MODES[leg]: leg for leg in (PERFORMANCE, ACCURACY)}
 """LoadGen's test modes, and the legs that people mean by them."""
-TABLES: Mapping[str, Which] = {
+ASKS: Mapping[str, Which] = {
     PERFORMANCE: "performance",
     ACCURACY: "accuracy",
     "TEST07": "TEST07",
     "TEST09": "performance",
 }
-"""Which table of the data set a leg asks."""
+"""What a leg asks of the data set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +73,9 @@ class PlannedLeg:
             raise ValueError(f"a leg {self.leg} with the settings {self.audit}")
 
     @property
-    def rules(self) -> TokenRules:
+    def rules(self) -> BenchmarkRules:
         """The round's rules of the benchmark."""
-        return self.pack.token_benchmark(self.benchmark)
+        return self.pack.benchmark(self.benchmark)
 
     @property
     def scenario_rules(self) -> ScenarioRules:
@@ -93,9 +93,9 @@ class PlannedLeg:
         return self.config.engine_of(self.scenario)
 
     @property
-    def table(self) -> Which:
-        """The table of the data set that is asked."""
-        return TABLES[self.leg]
+    def which(self) -> Which:
+        """What is asked of the data set."""
+        return ASKS[self.leg]
 
     @property
     def mode(self) -> str:

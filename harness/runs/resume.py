@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.benchmarks.base import Dataset, Which
+from harness.benchmarks.base import Benchmark, Dataset
 from harness.engines.base import EngineInfo
 from harness.events import Observer
 from harness.ledger import ResultsStore, RunRecord, State
@@ -14,6 +14,7 @@ from harness.machine.capture import capture
 from harness.runs.identity import OF_THE_ENGINE, before_the_engine, changed, fingerprint
 from harness.runs.judging import judge_later
 from harness.runs.plan import PlannedLeg
+from harness.runs.tables import tables_of
 
 
 def judge_measured(legs: Sequence[PlannedLeg], store: ResultsStore, data_dir: Path, observer: Observer) -> None:
@@ -30,10 +31,11 @@ class Done:
     Until ``engine`` is set, what only a running engine tells (its versions, its checkpoint's hash) is not compared.
     """
 
-    def __init__(self, store: ResultsStore, datasets: Mapping[Which, Dataset]) -> None:
+    def __init__(self, store: ResultsStore, datasets: Mapping[str, Dataset], benchmark: Benchmark) -> None:
         self.engine: EngineInfo | None = None
         self._store = store
-        self._hashes = {which: dataset.sha256 for which, dataset in datasets.items()}
+        self._benchmark = benchmark
+        self._hashes = {table: dataset.sha256 for table, dataset in datasets.items()}
         self._machine = capture({})
 
     def record(self, leg: PlannedLeg) -> RunRecord | None:
@@ -47,7 +49,8 @@ class Done:
         return found.run.record if found.done and found.run is not None else None
 
     def _changed(self, leg: PlannedLeg, record: RunRecord) -> list[str]:
+        hashes = {table: self._hashes[table] for table in tables_of(leg, self._benchmark)}
         if self.engine is None:
-            asked = before_the_engine(leg, self._hashes, self._machine)
+            asked = before_the_engine(leg, hashes, self._machine)
             return changed(record.fingerprint, asked, but=OF_THE_ENGINE)
-        return changed(record.fingerprint, fingerprint(leg, self.engine, self._hashes, self._machine))
+        return changed(record.fingerprint, fingerprint(leg, self.engine, hashes, self._machine))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from harness.benchmarks.base import Answer, Benchmark, Dataset, Score
 from harness.benchmarks.base import SubsetScore as BenchmarkSubset
-from harness.clients.loadgen.job import FAILED_MARKER
+from harness.clients.loadgen.job import FAILED_DATA
 from harness.gate.run_facts import Coverage
 from harness.ledger.record import AccuracyEcho, SubsetScore
 from harness.logs import AccuracyLog
@@ -37,16 +35,16 @@ def score_echo(score: Score) -> AccuracyEcho:
         value=score.value,
         subsets={subset.name: _echo(subset) for subset in score.subsets},
         evaluator=score.evaluator,
+        also=dict(score.also),
     )
 
 
 def _answers(log: AccuracyLog, failed: set[int]) -> Iterator[Answer]:
     """The log's answers; rows that hold the marker of a failed sample are added to ``failed`` as they pass."""
     for entry in log:
-        tokens = entry.tokens
-        if np.array_equal(tokens, FAILED_MARKER):
+        if entry.data == FAILED_DATA:
             failed.add(entry.sample)
-        yield entry.sample, tokens
+        yield entry.sample, entry.data
 
 
 def _echo(subset: BenchmarkSubset) -> SubsetScore:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness import benchmarks
-from harness.benchmarks.base import Benchmark, Dataset, Which
+from harness.benchmarks.base import Benchmark, Dataset
 from harness.config.models import Engine
 from harness.engines.group import EngineGroup
 from harness.events import Note, Observer
@@ -20,9 +20,10 @@ from harness.runs.engine_up import ENGINE_LOG, engine_up
 from harness.runs.identity import flat
 from harness.runs.leg import Group, run_leg
 from harness.runs.leg_settings import asked_rows
-from harness.runs.plan import TABLES, PlannedLeg
+from harness.runs.plan import PlannedLeg
 from harness.runs.reference import Reference
 from harness.runs.resume import Done, judge_measured
+from harness.runs.tables import asked_tables, read_tables, table_of
 
 
 def run_legs(
@@ -79,13 +80,14 @@ class _Session:
         """Runs legs that share an engine. It is started only where one of them is to be run."""
         first = legs[0]
         benchmark = benchmarks.get(first.benchmark, first.pack)
-        datasets = self._datasets(benchmark, first)
-        done = Done(self._store, datasets) if self._resume else None
+        datasets = read_tables(legs, benchmark, self._data_dir)
+        done = Done(self._store, datasets, benchmark) if self._resume else None
         to_run = legs if done is None else [leg for leg in legs if done.record(leg) is None]
         if done is not None and not to_run:
             return [self._kept(leg, done) for leg in legs]
         self._check_scoring(to_run, benchmark, datasets)
-        with self._engine(first, benchmark, datasets) as engine:
+        datasets = datasets | self._prepared(to_run, benchmark, datasets)
+        with self._engine(legs, benchmark, datasets) as engine:
             group = Group(benchmark, datasets, self._data_dir, engine, self._store, self._command, self._observer)
             if done is not None:
                 done.engine = engine.info
@@ -109,30 +111,38 @@ class _Session:
         self._observer(Note(f"{leg.name}: done already (attempt {record.id.attempt}, {told})"))
         return record
 
-    def _datasets(self, benchmark: Benchmark, leg: PlannedLeg) -> dict[Which, Dataset]:
-        """All tables, whichever the legs ask: their hashes are part of every fingerprint."""
-        legs = ("performance", "accuracy", *leg.rules.audit_rules)
-        return {which: benchmark.dataset(self._data_dir, which) for which in dict.fromkeys(TABLES[leg] for leg in legs)}
+    def _prepared(
+        self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[str, Dataset]
+    ) -> dict[str, Dataset]:
+        """The tables that legs will ask, with all that takes: it is made before an engine holds GPUs for it."""
+        names = dict.fromkeys(table_of(leg, benchmark) for leg in legs)
 
-    def _check_scoring(self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[Which, Dataset]) -> None:
+        def tell(line: str) -> None:
+            self._observer(Note(line))
+
+        return {name: benchmark.prepare(datasets[name], self._data_dir, tell) for name in names}
+
+    def _check_scoring(self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> None:
         """Says, before an engine is started, whether what the legs ask can be scored here; MissingError where not."""
-        asked = {(leg.table, asked_rows(leg, datasets[leg.table].rows)) for leg in legs if leg.leg == ACCURACY}
-        for table, rows in asked:
-            for line in benchmark.ready_to_score(datasets[table].head(rows)):
+        accuracy = [(leg, datasets[table_of(leg, benchmark)]) for leg in legs if leg.leg == ACCURACY]
+        for name, rows in dict.fromkeys((table.table, asked_rows(leg, table.rows)) for leg, table in accuracy):
+            for line in benchmark.ready_to_score(datasets[name].head(rows)):
                 self._observer(Note(line))
 
     @contextmanager
     def _engine(
-        self, leg: PlannedLeg, benchmark: Benchmark, datasets: Mapping[Which, Dataset]
+        self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[str, Dataset]
     ) -> Iterator[EngineGroup]:
-        """An engine, alive for all legs that share it; its canaries have been asked."""
+        """An engine, alive for all legs, which share it; its canaries have been asked."""
+        leg = legs[0]
         work = self._store.root / leg.system / leg.benchmark
         work.mkdir(parents=True, exist_ok=True)
         self._observer(Note(f"{_why_started(self._last, leg)} (its log: {work / ENGINE_LOG})"))
         self._last = leg
         name = f"{leg.system}/{leg.benchmark}"
-        with engine_up(leg.engine, benchmark, datasets, name=name, work=work, observer=self._observer) as engine:
-            for line in sing(engine, benchmark, leg):
+        tables = asked_tables(legs, benchmark, datasets)
+        with engine_up(leg.engine, benchmark, tables, name=name, work=work, observer=self._observer) as engine:
+            for line in sing(engine, benchmark, leg, work):
                 self._observer(Note(line))
             yield engine
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 
+from harness.benchmarks.base import Chats, Questions
 from harness.engines.base import (
     REPLICA_DIED,
     Answers,
     Engine,
     Failure,
-    Int32Array,
     PromptTable,
     Replies,
     Requests,
@@ -18,6 +22,8 @@ from harness.engines.base import (
     TokenEvents,
     Workload,
 )
+from harness.engines.bodies import BodyStore, encoded
+from harness.engines.replies import contents
 from harness.errors import EngineDied, RunBroke
 from harness.ledger.record import Warmup
 
@@ -27,60 +33,106 @@ _POLL_S = 1.0
 
 @dataclass(slots=True)
 class Answered:
-    """What an engine answered to a handful of requests, in the order they were asked."""
+    """What an engine answered to a handful of requests, by their place in the questions: ``data`` as it is logged
+    (token ids as int32, or a chat's content as UTF-8), how many ``tokens`` each has, when they were done.
+    """
 
-    answers: dict[int, Answers]
-    done_ns: list[int]
-    seconds: float
+    data: dict[int, bytes] = field(default_factory=dict)
+    tokens: dict[int, int] = field(default_factory=dict)
+    done_ns: list[int] = field(default_factory=list)
+    seconds: float = 0.0
 
-    def token_ids(self, number: int) -> Int32Array:
-        """Token ids of one answer, int32."""
-        event = self.answers[number]
-        i = list(event.numbers).index(number)
-        begin = event.ends[i - 1] if i else 0
-        return event.tokens[begin : event.ends[i]]
+    def add(self, event: Answers | Replies) -> None:
+        """Takes what came."""
+        if isinstance(event, Replies):
+            told, tokens = contents(event), event.tokens
+        else:
+            told = [event.tokens[end - size : end].tobytes() for end, size in _sizes(event)]
+            tokens = [size for _, size in _sizes(event)]
+        self.data.update(zip(event.numbers, told, strict=True))
+        self.tokens.update(zip(event.numbers, tokens, strict=True))
+        self.done_ns.extend(event.done_ns)
 
 
-def ask(engine: Engine, prompts: PromptTable, sampling: Sampling, *, dataset: str, patience_s: float) -> Answered:
-    """Asks all prompts at once and waits for every answer.
+def _sizes(event: Answers) -> Iterator[tuple[int, int]]:
+    begin = 0
+    for end in event.ends:
+        yield end, end - begin
+        begin = end
+
+
+def ask(
+    engine: Engine, questions: Questions, sampling: Sampling, *, dataset: str, patience_s: float, work: Path
+) -> Answered:
+    """Asks all questions at once and waits for every answer. Chats lie in a file in ``work`` meanwhile.
 
     RunBroke where one fails, EngineDied where that is because a replica died, or nothing comes for ``patience_s``.
     """
-    numbers = range(len(prompts))
+    with _requests(questions, sampling, dataset, work) as requests:
+        return _asked(engine, requests, dataset, patience_s)
+
+
+@contextmanager
+def _requests(questions: Questions, sampling: Sampling, dataset: str, work: Path) -> Iterator[Requests]:
+    numbers = range(len(questions))
+    if isinstance(questions, PromptTable):
+        yield Requests(Workload(dataset, sampling, TokenEvents.NONE), numbers, numbers, questions, numbers)
+        return
+    path = _stored(questions, dataset, work)
+    try:
+        workload = Workload(dataset, sampling, TokenEvents.NONE, str(path.absolute()))
+        yield Requests(workload, numbers, numbers, PromptTable.empty(0), ())
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _stored(chats: Chats, dataset: str, work: Path) -> Path:
+    """A store of chats. An engine may keep one open by its name, so that other chats must have another."""
+    bodies = [encoded(body, f"{dataset}, chat {i}") for i, body in enumerate(chats)]
+    digest = hashlib.sha256(b"\n".join(bodies)).hexdigest()
+    path = work / f"{dataset}-{digest[:16]}.chats"
+    BodyStore.write(path, bodies)
+    return path
+
+
+def _asked(engine: Engine, requests: Requests, dataset: str, patience_s: float) -> Answered:
     started = time.monotonic_ns()
-    engine.submit(Requests(Workload(dataset, sampling, TokenEvents.NONE), numbers, numbers, prompts, numbers))
-    replies = Answered({}, [], 0.0)
+    engine.submit(requests)
+    answered = Answered()
     last = time.monotonic()
-    while len(replies.answers) < len(prompts):
+    while len(answered.data) < len(requests):
         for event in engine.poll(_POLL_S):
             last = time.monotonic()
             if isinstance(event, Failure):
                 broke = EngineDied if event.kind == REPLICA_DIED else RunBroke
                 raise broke(f"the engine failed a {dataset} request ({event.kind}): {event.message}")
-            if isinstance(event, Replies):
-                raise RunBroke(f"the engine answered a {dataset} request with a chat, and it asked for token ids")
-            if isinstance(event, Answers):
-                replies.answers.update(dict.fromkeys(event.numbers, event))
-                replies.done_ns.extend(event.done_ns)
+            if isinstance(event, Answers | Replies):
+                _check_kind(event, requests, dataset)
+                answered.add(event)
         if time.monotonic() - last > patience_s:
             raise EngineDied(
-                f"the engine answered {len(replies.answers)} of {len(prompts)} {dataset} requests, "
+                f"the engine answered {len(answered.data)} of {len(requests)} {dataset} requests, "
                 f"then nothing for {patience_s:.0f} s"
             )
-    replies.seconds = (max(replies.done_ns, default=started) - started) / 1e9
-    return replies
+    answered.seconds = (max(answered.done_ns, default=started) - started) / 1e9
+    return answered
 
 
-def warm_up(engine: Engine, prompts: PromptTable, sampling: Sampling, *, patience_s: float) -> Warmup:
+def _check_kind(event: Answers | Replies, requests: Requests, dataset: str) -> None:
+    if isinstance(event, Replies) is not bool(requests.workload.bodies):
+        came, asked = ("a chat", "token ids") if isinstance(event, Replies) else ("token ids", "a chat")
+        raise RunBroke(f"the engine answered a {dataset} request with {came}, and it asked for {asked}")
+
+
+def warm_up(engine: Engine, questions: Questions, sampling: Sampling, *, patience_s: float, work: Path) -> Warmup:
     """Warms an engine up and says at which rate it answered (samples a second, see :func:`steady_rate`)."""
-    replies = ask(engine, prompts, sampling, dataset=DATASET, patience_s=patience_s)
-    tokens = sum(len(replies.token_ids(number)) for number in replies.answers)
+    answered = ask(engine, questions, sampling, dataset=DATASET, patience_s=patience_s, work=work)
     return Warmup(
-        requests=len(prompts),
-        answers=len(replies.answers),
-        output_tokens=tokens,
-        seconds=replies.seconds,
-        samples_per_s=steady_rate(replies.done_ns, replies.seconds),
+        requests=len(questions),
+        answers=len(answered.data),
+        output_tokens=sum(answered.tokens.values()),
+        seconds=answered.seconds,
+        samples_per_s=steady_rate(answered.done_ns, answered.seconds),
     )
 
 

@@ -66,7 +66,8 @@ def file_leg(
 def reference_file(record: RunRecord, pack: RulePack) -> Path:
     """The data set's parquet that a run was scored against. EvaluatorFailed where it is not here, or is another."""
     try:
-        dataset = benchmarks.get(record.id.benchmark, pack).dataset(data_dir(), "accuracy")
+        benchmark = benchmarks.get(record.id.benchmark, pack)
+        dataset = benchmark.dataset(data_dir(), benchmark.table("accuracy", record.id.scenario))
     except MissingError as error:
         raise EvaluatorFailed(f"the data set is not here: {error.what}") from None
     if dataset.sha256 != record.dataset.sha256:

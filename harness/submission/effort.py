@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import cast, get_args
 
 import numpy as np
 
 from harness import benchmarks
-from harness.benchmarks.base import Benchmark, Which
+from harness.benchmarks.base import Benchmark
 from harness.engines.base import Int64Array, PromptTable
 from harness.env import data_dir
-from harness.errors import MissingError
+from harness.errors import MissingError, UnknownName
 from harness.ledger.record import RunRecord
 from harness.rules import load
 
@@ -25,19 +24,19 @@ def reasoning_effort(record: RunRecord) -> str | None:
 
     None where the data set is not here, or is another, or where its prompts ask for none.
     """
-    which = record.dataset.name.rpartition("/")[2]
-    if which not in get_args(Which):
+    if load(record.round).benchmark(record.id.benchmark).reasoning_effort is None:
         return None
-    return _of_table(data_dir(), record.round, record.id.benchmark, cast(Which, which), record.dataset.sha256)
+    table = record.dataset.name.rpartition("/")[2]
+    return _of_table(data_dir(), record.round, record.id.benchmark, table, record.dataset.sha256)
 
 
 @functools.cache
-def _of_table(folder: Path, round_: str, name: str, which: Which, sha256: str) -> str | None:
+def _of_table(folder: Path, round_: str, name: str, table: str, sha256: str) -> str | None:
     benchmark = benchmarks.get(name, load(round_))
     try:
-        dataset = benchmark.dataset(folder, which)
+        dataset = benchmark.dataset(folder, table)
         return effort_of(dataset.prompts, benchmark) if dataset.sha256 == sha256 else None
-    except MissingError:  # neither the data set nor its tokenizer is needed to lay out a tree
+    except (MissingError, UnknownName):  # neither the data set nor its tokenizer is needed to lay out a tree
         return None
 
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.engines.bodies import NO_SESSION, RESERVED, BodyStore
+from harness.engines.bodies import NO_SESSION, RESERVED, BodyStore, chat_as_prompt, chat_of_prompt, encoded
 from harness.errors import ConfigError, DatasetError
 
 CHATS = [
@@ -57,6 +59,68 @@ def test_what_a_run_sets_is_left_to_it(tmp_path: Path, field: str) -> None:
         BodyStore.write(tmp_path / "chats", [CHATS[0] | {field: 1}])
 
 
+def test_tokens_as_they_were_counted(tmp_path: Path) -> None:
+    counted: list[int] = []
+
+    def counting() -> Iterator[bytes]:
+        for chat in CHATS:
+            counted.append(len(counted) + 7)
+            yield encoded(chat)
+
+    store = BodyStore.write(tmp_path / "chats", counting(), tokens=counted)
+    assert store.tokens.tolist() == [7, 8]
+    assert [json.loads(bytes(store[row])) for row in range(2)] == CHATS
+    assert BodyStore.write(tmp_path / "uncounted", CHATS).tokens.tolist() == [0, 0]
+    with pytest.raises(ConfigError, match="2 chats with 2 tokens, the least -1"):
+        BodyStore.write(tmp_path / "less", CHATS, tokens=[3, -1])
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"messages"', b"null"])
+def test_ready_bytes_that_are_no_object(tmp_path: Path, body: bytes) -> None:
+    with pytest.raises(ConfigError, match="row 1"):
+        BodyStore.write(tmp_path / "chats", [encoded(CHATS[0]), body])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_are_the_same_after_their_memory_was_given_back(tmp_path: Path) -> None:
+    chats = [{"messages": [{"role": "user", "content": f"{row}" * 3000}]} for row in range(50)]
+    store = BodyStore.write(tmp_path / "chats", chats)
+    for rows in ([], [0], [49, 3, 4, 3], range(50)):
+        store.will_need(rows)
+        store.release(rows)
+    assert [json.loads(bytes(store[row])) for row in range(50)] == chats
+    for rows in ([50], [-1, 3]):
+        with pytest.raises(IndexError, match="of 50 chats"):
+            store.will_need(rows)
+
+
+def resident_kb(path: Path) -> int:
+    """How much of a file's mapping is in this process' memory."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    for line in lines:
+        if line.endswith(str(path)):
+            return int(next(each for each in lines if each.startswith("Rss:")).split()[1])
+    raise AssertionError(f"{path} is not mapped")
+
+
+def test_released_rows_take_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "chats"
+    store = BodyStore.write(path, [{"messages": [{"content": "x" * 1_000_000}]} for _ in range(8)])
+    assert all(bytes(store[row]) for row in range(8))
+    assert resident_kb(path) > 7_000
+    store.release(range(8))
+    assert resident_kb(path) < 1_000
+
+
+@settings(deadline=None)
+@given(text=st.text())
+def test_a_chat_goes_as_a_prompt(text: str) -> None:
+    body = encoded({"messages": [{"role": "user", "content": text}]})
+    prompt = chat_as_prompt(body)
+    assert (prompt.dtype, prompt.ndim) == (np.int32, 1)
+    assert chat_of_prompt(prompt) == body
+
+
 @pytest.mark.parametrize("sessions", [[1], [1, 2, 3], [0, -2]])
 def test_sessions_that_do_not_fit(tmp_path: Path, sessions: list[int]) -> None:
     with pytest.raises(ConfigError, match="sessions"):
@@ -85,7 +149,7 @@ def test_other_files(tmp_path: Path) -> None:
     path = tmp_path / "chats"
     BodyStore.write(path, CHATS)
     data = bytearray(path.read_bytes())
-    for place, value in ((-16, 7), (-48, 200), (0, 1)):  # the count, the first end, the magic
+    for place, value in ((-16, 7), (-64, 200), (0, 1)):  # the count, the first end, the magic
         changed = bytearray(data)
         changed[place] = value
         path.write_bytes(changed)

@@ -14,6 +14,7 @@ from harness.config.models import ScriptedEngine, TrtllmEngine
 from harness.engines.base import PromptTable
 from harness.errors import ConfigError
 from harness.runs.engine_spec import engine_spec, trtllm_members
+from harness.runs.tables import Asked
 
 
 def table(which: Which, *subsets: str) -> Dataset:
@@ -25,14 +26,14 @@ def test_a_table_is_told_the_shares_of_its_own_subsets(tmp_path: Path) -> None:
     asked: dict[str, Any] = {}
 
     def answers(dataset: Dataset, shares: dict[str, float], **_: object) -> ScriptedAnswers:
-        asked[dataset.which] = shares
+        asked[dataset.table] = shares
         return ScriptedAnswers(np.zeros(0, np.int32), np.zeros(0, np.int64))
 
-    tables: dict[Which, Dataset] = {
-        "performance": table("performance", "pubmed"),
-        "accuracy": table("accuracy", "aime", "gpqa"),
-        "TEST07": table("TEST07", "gpqa"),
-    }
+    tables = [
+        Asked("performance", table("performance", "pubmed")),
+        Asked("accuracy", table("accuracy", "aime", "gpqa")),
+        Asked("TEST07", table("TEST07", "gpqa")),
+    ]
     config = ScriptedEngine(
         kind="scripted", right={"aime": 0.8, "gpqa": 0.6, "typo": 0.1}, faults={"TEST07": {"hang": [1]}}
     )

@@ -42,7 +42,7 @@ def test_connections_to_a_replica_are_shared_by_the_processes_that_reach_it(
 def test_a_scripted_engine_is_one_process(tmp_path: Path) -> None:
     config = ScriptedEngine(kind="scripted", slots=3)
     nobody: Any = SimpleNamespace()
-    with engine_up(config, nobody, {}, name="BOX/b", work=tmp_path, observer=lambda _: None) as group:
+    with engine_up(config, nobody, (), name="BOX/b", work=tmp_path, observer=lambda _: None) as group:
         assert (group.info.kind, group.info.slots) == ("scripted", 3)
         assert group.logs == (tmp_path / "engine.log",)
         assert group.ending() is None
@@ -89,7 +89,7 @@ def test_clients_before_servers_carry_what_the_servers_are(tmp_path: Path, monke
     )
     notes: list[Event] = []
     nobody: Any = SimpleNamespace()
-    with engine_up(config, nobody, {}, name="BOX/b", work=tmp_path, observer=notes.append) as group:
+    with engine_up(config, nobody, (), name="BOX/b", work=tmp_path, observer=notes.append) as group:
         assert entered == ["up"]
         assert group.info.replicas == ("0", "1")
         assert group.info.slots == 6
@@ -121,7 +121,7 @@ def test_servers_end_where_the_clients_cannot_start(tmp_path: Path, monkeypatch:
     nobody: Any = SimpleNamespace()
     with (
         pytest.raises(EngineDied, match="no memory"),
-        engine_up(config, nobody, {}, name="BOX/b", work=tmp_path, observer=lambda _: None),
+        engine_up(config, nobody, (), name="BOX/b", work=tmp_path, observer=lambda _: None),
     ):
         pass
     assert entered == ["down"]

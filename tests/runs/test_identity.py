@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 import harness
-from harness.benchmarks.base import Which
 from harness.engines.base import Checkpoint, EngineInfo
 from harness.ledger import Fingerprint
 from harness.ledger.hashes import source_sha256
@@ -22,7 +21,7 @@ from harness.runs.identity import (
 from harness.runs.plan import PlannedLeg
 from tests.runs.made_legs import engine_info, leg
 
-HASHES: dict[Which, str] = {"performance": "aa", "accuracy": "bb"}
+HASHES: dict[str, str] = {"performance": "aa", "accuracy": "bb"}
 
 
 def machine(identity: str = "0" * 64) -> Machine:
@@ -32,7 +31,7 @@ def machine(identity: str = "0" * 64) -> Machine:
 def prints(
     planned: PlannedLeg | None = None,
     engine: EngineInfo | None = None,
-    hashes: dict[Which, str] = HASHES,
+    hashes: dict[str, str] = HASHES,
     on: Machine | None = None,
 ) -> Fingerprint:
     return fingerprint(planned or leg(), engine or engine_info(), hashes, on or machine())

@@ -65,7 +65,9 @@ def running(store: ResultsStore, loadgen_runs: dict[tuple[str, str], Path]) -> P
 
 @pytest.fixture(autouse=True)
 def _benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: Any = SimpleNamespace(dataset=lambda *_: table(), deviations=lambda _: ("judged otherwise",))
+    made: Any = SimpleNamespace(
+        table=lambda which, _: which, dataset=lambda *_: table(), deviations=lambda _: ("judged otherwise",)
+    )
     monkeypatch.setattr(benchmarks, "get", lambda *_: made)
 
 

@@ -41,7 +41,7 @@ def group(store: ResultsStore) -> Group:
         for which in ("performance", "accuracy")
     }
     engine: Any = SimpleNamespace(info=engine_info(max_total_tokens=200_000))
-    benchmark: Any = SimpleNamespace()
+    benchmark: Any = SimpleNamespace(table=lambda which, _: which)
     return Group(benchmark, tables, store.root, engine, store, ["run_harness"], ignore)
 
 
@@ -81,7 +81,9 @@ def test_a_full_disk_does_not_hide_why_a_leg_broke(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(leg_module, "run_job", broken)
     monkeypatch.setattr(endings, "write_record", full)
     members = dataclasses.replace(
-        group(store), observer=told.append, benchmark=SimpleNamespace(sampling=lambda *_, **__: None)
+        group(store),
+        observer=told.append,
+        benchmark=SimpleNamespace(table=lambda which, _: which, sampling=lambda *_, **__: None),
     )
     with pytest.raises(RunBroke, match="up in smoke"):
         run_leg(leg(), members)
@@ -110,7 +112,9 @@ def test_a_disk_that_is_full_when_loadgen_has_ended_costs_no_run(
     monkeypatch.setattr(leg_module, "_begin", lambda *_: (folder, record(run_id), LegSettings("", 10)))
     monkeypatch.setattr(leg_module, "_job", lambda *_: None)
     monkeypatch.setattr(leg_module, "run_job", ended_well)
-    members = dataclasses.replace(group(store), benchmark=SimpleNamespace(sampling=lambda *_, **__: None))
+    members = dataclasses.replace(
+        group(store), benchmark=SimpleNamespace(table=lambda which, _: which, sampling=lambda *_, **__: None)
+    )
     with monkeypatch.context() as patch:
         patch.setattr(endings, "write_record", full)
         with pytest.raises(MissingError, match="No space left"):

@@ -20,6 +20,7 @@ from tests.ledger.made_records import add, record
 from tests.runs.made_legs import engine_info, leg
 
 TABLES: Any = {which: SimpleNamespace(sha256=which) for which in ("performance", "accuracy", "TEST07")}
+BENCHMARK: Any = SimpleNamespace(table=lambda which, scenario: which)
 HASHES: Any = {which: table.sha256 for which, table in TABLES.items()}
 HERE = capture({})
 
@@ -32,7 +33,7 @@ def store(tmp_path: Path) -> ResultsStore:
 @pytest.fixture
 def done(store: ResultsStore, monkeypatch: pytest.MonkeyPatch) -> Done:
     monkeypatch.setattr(resume, "capture", lambda _: HERE)
-    return Done(store, TABLES)
+    return Done(store, TABLES, BENCHMARK)
 
 
 def ran(store: ResultsStore, planned: PlannedLeg, **changes: Any) -> Path:
@@ -73,9 +74,9 @@ def test_another_engine_is_seen_once_it_runs(store: ResultsStore, done: Done, ch
 def test_another_machine_or_data_set_is_another_row(store: ResultsStore, monkeypatch: pytest.MonkeyPatch) -> None:
     ran(store, leg())
     monkeypatch.setattr(resume, "capture", lambda _: HERE.model_copy(update={"identity": "1" * 64}))
-    assert Done(store, TABLES).record(leg()) is None
+    assert Done(store, TABLES, BENCHMARK).record(leg()) is None
     monkeypatch.setattr(resume, "capture", lambda _: HERE)
-    assert Done(store, {**TABLES, "TEST07": SimpleNamespace(sha256="zz")}).record(leg()) is None
+    assert Done(store, {**TABLES, "TEST07": SimpleNamespace(sha256="zz")}, BENCHMARK).record(leg()) is None
 
 
 def test_every_measured_run_of_the_legs_is_judged(store: ResultsStore, monkeypatch: pytest.MonkeyPatch) -> None:

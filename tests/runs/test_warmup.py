@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.benchmarks.gpt_oss_120b.logged import token_ids
 from harness.engines.base import REPLICA_DIED, Failure, PromptTable, Replies, Sampling
 from harness.errors import EngineDied, RunBroke
 from harness.runs.warmup import ask, steady_rate, warm_up
@@ -39,53 +42,53 @@ def test_never_below_the_whole_and_in_any_order(done: list[int]) -> None:
     assert steady_rate(sorted(done, reverse=True), seconds) == rate
 
 
-def test_a_warm_up_is_counted() -> None:
+def test_a_warm_up_is_counted(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.say(answers({1: [1, 2, 3]}))
     engine.say(answers({2: [4], 0: []}))
-    warmup = warm_up(engine, prompts(3), SAMPLING, patience_s=5)
+    warmup = warm_up(engine, prompts(3), SAMPLING, patience_s=5, work=tmp_path)
     assert (warmup.requests, warmup.answers, warmup.output_tokens) == (3, 3, 4)
     (requests,) = engine.submitted
     assert requests.workload.dataset == "warm-up"
     assert requests.prompt(2).tolist() == [7]
 
 
-def test_replies_are_told_apart() -> None:
+def test_replies_are_told_apart(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.say(answers({1: [1, 2, 3], 0: [9]}))
-    replies = ask(engine, prompts(2), SAMPLING, dataset="canary", patience_s=5)
-    assert [replies.token_ids(i).tolist() for i in range(2)] == [[9], [1, 2, 3]]
+    replies = ask(engine, prompts(2), SAMPLING, dataset="canary", patience_s=5, work=tmp_path)
+    assert [token_ids(replies.data[i]).tolist() for i in range(2)] == [[9], [1, 2, 3]]
 
 
-def test_no_warm_up_at_all() -> None:
-    warmup = warm_up(FakeEngine(), prompts(0), SAMPLING, patience_s=5)
+def test_no_warm_up_at_all(tmp_path: Path) -> None:
+    warmup = warm_up(FakeEngine(), prompts(0), SAMPLING, patience_s=5, work=tmp_path)
     assert (warmup.answers, warmup.samples_per_s) == (0, 0)
 
 
-def test_a_request_that_fails() -> None:
+def test_a_request_that_fails(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.say(Failure(0, "too_long", "a prompt too long"))
     with pytest.raises(RunBroke, match=r"failed a warm-up request \(too_long\): a prompt too long") as caught:
-        warm_up(engine, prompts(1), SAMPLING, patience_s=5)
+        warm_up(engine, prompts(1), SAMPLING, patience_s=5, work=tmp_path)
     assert not isinstance(caught.value, EngineDied)
 
 
-def test_a_replica_that_dies() -> None:
+def test_a_replica_that_dies(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.say(Failure(0, REPLICA_DIED, "endpoint 0 refuses connections"))
     with pytest.raises(EngineDied, match="endpoint 0 refuses connections"):
-        warm_up(engine, prompts(1), SAMPLING, patience_s=5)
+        warm_up(engine, prompts(1), SAMPLING, patience_s=5, work=tmp_path)
 
 
-def test_an_engine_that_falls_silent() -> None:
+def test_an_engine_that_falls_silent(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.say(answers({0: [1]}))
     with pytest.raises(EngineDied, match="answered 1 of 2 warm-up requests"):
-        warm_up(engine, prompts(2), SAMPLING, patience_s=0.1)
+        warm_up(engine, prompts(2), SAMPLING, patience_s=0.1, work=tmp_path)
 
 
-def test_an_engine_that_chats() -> None:
+def test_an_engine_that_chats(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.say(Replies([0], b"{}", [2], [5], [1], [2], [0]))
     with pytest.raises(RunBroke, match="asked for token ids"):
-        warm_up(engine, prompts(1), SAMPLING, patience_s=5)
+        warm_up(engine, prompts(1), SAMPLING, patience_s=5, work=tmp_path)

@@ -97,7 +97,10 @@ def test_a_truncation_without_a_hash_stops_the_row(pack_up, tmp_path):
 
 def test_a_data_set_that_is_not_here_is_said(pack_up, tmp_path, monkeypatch):
     class Absent:
-        def dataset(self, data_dir, which):
+        def table(self, which, scenario):
+            return which
+
+        def dataset(self, data_dir, table):
             raise DatasetError("there is no such file")
 
     monkeypatch.setattr("harness.benchmarks.get", lambda name, pack: Absent())

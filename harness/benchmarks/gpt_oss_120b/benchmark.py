@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,12 @@ from harness.benchmarks.gpt_oss_120b import score as scoring
 from harness.benchmarks.gpt_oss_120b import scripted, standin, vocab, warmup
 from harness.benchmarks.gpt_oss_120b.canary import FinalAnswer, HarmonyRoundTrip
 from harness.benchmarks.gpt_oss_120b.dataset import Wanted, read
-from harness.benchmarks.gpt_oss_120b.files import NAME
+from harness.benchmarks.gpt_oss_120b.files import NAME, TABLES
 from harness.benchmarks.gpt_oss_120b.grading import judge_for, ready
 from harness.benchmarks.gpt_oss_120b.judge.settings import current
-from harness.engines.base import PromptTable, Sampling
+from harness.benchmarks.gpt_oss_120b.logged import TOKEN_BYTES, token_ids
+from harness.engines.base import Int32Array, PromptTable, Sampling
+from harness.errors import ConfigError, RunBroke, UnknownName
 from harness.rules import RulePack, TokenRules
 
 
@@ -30,12 +32,30 @@ class GptOss120b:
         """As the round spells it."""
         return NAME
 
-    def dataset(self, data_dir: Path, which: Which) -> Dataset:
+    def table(self, which: Which, scenario: str) -> str:
+        """Each kind of leg has its own, whatever the scenario."""
+        return which
+
+    def dataset(self, data_dir: Path, table: str) -> Dataset:
         """One table of ``data_dir/gpt-oss-120b``, checked against the rules."""
+        which = TABLES.get(table)
+        if which is None:
+            raise UnknownName("table", table, TABLES)
         return read(data_dir / NAME, which, Wanted.by(self.rules, which))
 
-    def make_dataset(self, data_dir: Path, *, seed: int) -> Made:
+    def prepare(self, dataset: Dataset, data_dir: Path, tell: Callable[[str], None]) -> Dataset:
+        """As it is: the prompts are all that legs need."""
+        return dataset
+
+    def make_dataset(self, data_dir: Path, *, seed: int, rows: int | None = None) -> Made:
         """Makes the stand-in, with the rules' counts, in ``data_dir/gpt-oss-120b``; see ``standin.make_dataset``."""
+        if rows is not None:
+            raise ConfigError(
+                f"a stand-in of {rows} rows",
+                where=NAME,
+                expected="the round's counts, which this benchmark's files always have",
+                mend="leave --rows away; --test_run makes legs short",
+            )
         return standin.make_dataset(data_dir / NAME, seed=seed, counts=standin.Counts.by(self.rules))
 
     def sampling(self, which: Which, *, seed: int, max_new_tokens: int | None = None) -> Sampling:
@@ -83,7 +103,8 @@ class GptOss120b:
         repeats = {name: subset.repeats for name, subset in self.rules.accuracy_subsets.value.items()}
         key = self.rules.accuracy_target.value.key
         judge = judge_for(dataset, self.rules)
-        return scoring.score(answers, dataset, key=key, repeats=repeats, failed=failed, where=where, judge=judge)
+        ids = _token_ids(answers, where)
+        return scoring.score(ids, dataset, key=key, repeats=repeats, failed=failed, where=where, judge=judge)
 
     def ready_to_score(self, dataset: Dataset) -> tuple[str, ...]:
         """Whether programs could be judged: see :func:`harness.benchmarks.gpt_oss_120b.grading.ready`."""
@@ -102,6 +123,15 @@ class GptOss120b:
     ) -> ScriptedAnswers:
         """Harmony-shaped answers, right to the stated share."""
         return scripted.scripted_answers(dataset, shares, seed=seed, answer_tokens=answer_tokens)
+
+
+def _token_ids(answers: Iterable[Answer], where: object) -> Iterator[tuple[int, Int32Array]]:
+    for row, data in answers:
+        if len(data) % TOKEN_BYTES:
+            raise RunBroke(
+                f"the answer to row {row} has {len(data)} bytes", where=where, expected="whole int32 token ids"
+            )
+        yield row, token_ids(data)
 
 
 def bind(pack: RulePack) -> Benchmark:

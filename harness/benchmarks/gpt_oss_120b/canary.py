@@ -10,6 +10,7 @@ import numpy as np
 from harness.benchmarks.base import CanaryFinding
 from harness.benchmarks.gpt_oss_120b import vocab
 from harness.benchmarks.gpt_oss_120b.answers import has_final_part
+from harness.benchmarks.gpt_oss_120b.logged import token_ids
 from harness.benchmarks.gpt_oss_120b.prompts import render
 from harness.engines.base import Int32Array, PromptTable
 
@@ -69,10 +70,10 @@ class HarmonyRoundTrip:
                 raise ValueError(f"the tokenizer does not round trip its own prompt: {problem}")
         return cls(PromptTable.from_lists(prompts), trained)
 
-    def check(self, answers: Sequence[Int32Array]) -> list[CanaryFinding]:
+    def check(self, answers: Sequence[bytes]) -> list[CanaryFinding]:
         """What is wrong with the answers, in order of the prompts."""
         findings = []
-        for i, ids in enumerate(answers, start=1):
+        for i, ids in enumerate(map(token_ids, answers), start=1):
             problem, expected = self._problem(ids)
             if problem is not None:
                 findings.append(CanaryFinding(f"answer {i} of {len(answers)}: {problem}", expected))
@@ -112,11 +113,11 @@ class FinalAnswer:
         """Renders the question. Raises MissingError where the tokenizer is not to be had."""
         return cls(PromptTable.from_lists([render(_QUESTIONS[0], "low")]), min_tokens, tuple(stop_token_ids))
 
-    def check(self, answers: Sequence[Int32Array]) -> list[CanaryFinding]:
+    def check(self, answers: Sequence[bytes]) -> list[CanaryFinding]:
         """What is wrong with the answers, in order of the prompts."""
         if len(answers) != len(self.prompts):
             return [CanaryFinding(f"{len(answers)} answers to {len(self.prompts)} prompts", "one a prompt")]
-        problems = (self._problem(ids) for ids in answers)
+        problems = map(self._problem, map(token_ids, answers))
         return [CanaryFinding(*problem) for problem in problems if problem is not None]
 
     def _problem(self, ids: Int32Array) -> tuple[str, str] | None:

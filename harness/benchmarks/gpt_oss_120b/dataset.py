@@ -78,7 +78,7 @@ def read(folder: Path, which: Which, wanted: Wanted) -> Dataset:
         used += pair
     return Dataset(
         name=f"{NAME}/{which}",
-        which=which,
+        table=which,
         prompts=prompts,
         subsets=tuple(subset or "" for subset in subsets),
         ground_truth=tuple(table.strings(TRUTH)),

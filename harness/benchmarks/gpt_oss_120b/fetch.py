@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
-from harness.benchmarks.base import Benchmark, Dataset, Which
+from harness.benchmarks.base import Benchmark, Dataset
 from harness.benchmarks.download import Fetched, Index, State, Told, Web, fetch, list_path, local_states
-from harness.benchmarks.gpt_oss_120b.files import STAND_IN_FILE, TESTS_FOLDER
+from harness.benchmarks.gpt_oss_120b.files import STAND_IN_FILE, TABLES, TESTS_FOLDER
 from harness.benchmarks.gpt_oss_120b.graders import is_code
 from harness.benchmarks.gpt_oss_120b.judge import TestsFolder
 from harness.benchmarks.gpt_oss_120b.judge.tests_file import MEND as TESTS_MEND
@@ -98,11 +97,10 @@ def described(benchmark: Benchmark, data_dir: Path, rules: TokenRules) -> Iterat
 
     Raises DatasetError where a table is not what the round wants, or the tests are of other problems.
     """
-    which: Which
-    for which in get_args(Which):
-        table = benchmark.dataset(data_dir, which)
-        yield f"{which}: {table.rows:,} rows, prompts of up to {table.max_prompt_tokens:,} tokens"
-        if which == "accuracy":
+    for name in TABLES:
+        table = benchmark.dataset(data_dir, name)
+        yield f"{name}: {table.rows:,} rows, prompts of up to {table.max_prompt_tokens:,} tokens"
+        if name == "accuracy":
             yield code_tests(table, data_dir / benchmark.name / TESTS_FOLDER, rules)
 
 

@@ -5,12 +5,17 @@ Source: mlcommons/inference language/gpt-oss-120b, README and run_mlperf.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from harness.benchmarks.base import Which
 
 NAME = "gpt-oss-120b"
+
+TABLES: Mapping[str, Which] = {which: which for which in get_args(Which)}
+"""The tables of the data set: each kind of leg has its own."""
 
 TOKENS = "input_tokens"
 OLD_TOKENS = "tok_input"

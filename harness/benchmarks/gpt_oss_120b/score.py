@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from harness.benchmarks.base import Answer, Dataset, Score, SubsetScore
+from harness.benchmarks.base import Dataset, Score, SubsetScore
 from harness.benchmarks.gpt_oss_120b import vocab
 from harness.benchmarks.gpt_oss_120b.answers import program
 from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader, is_code
 from harness.benchmarks.gpt_oss_120b.judge import Ending, Judge, Submission
 from harness.engines.base import Int32Array
 from harness.errors import RunBroke
+
+Answer: TypeAlias = tuple[int, Int32Array]
+"""The data set's row, and the answer's token ids as they were logged."""
 
 EVALUATOR = "mlperf-inference-harness"
 NAMED = 5

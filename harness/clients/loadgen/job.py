@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,7 +16,10 @@ OUTCOME = "outcome.json"
 WORKER_LOG = "worker.log"
 
 FAILED_MARKER = np.array([-1, -1], dtype=np.int32)
-"""What a failed sample is completed with: no token has this id, so the accuracy log shows it for what it is."""
+"""What a failed sample is completed with: no token has this id and no UTF-8 text these bytes, so the accuracy log shows
+it for what it is.
+"""
+FAILED_DATA = FAILED_MARKER.tobytes()
 
 
 class _Strict(BaseModel):
@@ -27,8 +30,8 @@ class LegJob(_Strict):
     """All that the worker needs to know. Paths are absolute: it works in a folder of its own.
 
     ``rows`` is the size of the sample library: the whole data set but in a short run. ``dataset_sha256`` is what the
-    record vouches for: files may change between legs. ``model`` and ``scenario`` are LoadGen's names. ``audit`` is the
-    path of an audit.config, or "" for none.
+    record vouches for: files may change between legs. ``table`` is the data set's, ``dataset`` what the engine calls
+    it. ``model`` and ``scenario`` are LoadGen's names. ``audit`` is the path of an audit.config, or "" for none.
     """
 
     folder: str
@@ -36,7 +39,8 @@ class LegJob(_Strict):
     dataset_sha256: str
     round: str
     benchmark: str
-    which: Literal["performance", "accuracy", "TEST07"]
+    table: str
+    dataset: str
     rows: Annotated[int, Field(ge=1)]
     model: str
     scenario: str
@@ -47,10 +51,10 @@ class LegJob(_Strict):
     min_answer_tokens: int
     watchdog_s: Annotated[float, Field(gt=0)]
 
-    def workload(self, dataset: str) -> Workload:
+    def workload(self) -> Workload:
         """What the leg's requests have in common; only Server wants first tokens as they come."""
         events = TokenEvents.FIRST if self.scenario == "Server" else TokenEvents.NONE
-        return Workload(dataset, self.sampling, events)
+        return Workload(self.dataset, self.sampling, events)
 
 
 class Outcome(_Strict):

@@ -59,7 +59,7 @@ class Worker:
         self.sut = LoadGenSut(
             self.engine,
             self.dataset.prompts,
-            job.workload(self.dataset.name),
+            job.workload(),
             min_answer_tokens=job.min_answer_tokens,
             token_latencies=job.scenario == "Server",
             on_broken=self._break,
@@ -198,12 +198,12 @@ class Worker:
 
 def _dataset(job: LegJob) -> Dataset:
     """The table to ask. DatasetError where it is not the one that the answers will be scored against."""
-    dataset = benchmarks.get(job.benchmark, rules.load(job.round)).dataset(Path(job.data_dir), job.which)
+    dataset = benchmarks.get(job.benchmark, rules.load(job.round)).dataset(Path(job.data_dir), job.table)
     if dataset.sha256 != job.dataset_sha256:
         raise DatasetError(
             "the data set was changed since the command began",
             where=dataset.files[0].path.parent,
-            expected=f"the {job.which} table with sha256 {job.dataset_sha256}",
+            expected=f"the {job.table} table with sha256 {job.dataset_sha256}",
             mend="leave it alone while legs run, and run again",
         )
     return dataset

@@ -129,7 +129,7 @@ class Check:
         work = self._settings.out / where.replace(" ", "_")
         work.mkdir(exist_ok=True)
         benchmark = benchmarks.get(BENCHMARK, self._place.pack)
-        with engine_up(engine, benchmark, {}, name=SYSTEM, work=work, observer=self._observer) as group:
+        with engine_up(engine, benchmark, (), name=SYSTEM, work=work, observer=self._observer) as group:
             yield group
 
     def _legs(self, engine: Engine, group: EngineGroup, where: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from harness import benchmarks
-from harness.benchmarks.base import Benchmark, Dataset, Which
+from harness.benchmarks.base import Benchmark, Dataset
 from harness.config.models import (
     BenchmarkFile,
     Engine,
@@ -74,7 +74,7 @@ def short_legs(
         return [_finding(where, scenario, not_asked(str(unfit))) for scenario in SCENARIOS]
     config = _config(engine, size)
     store = ResultsStore(place.results / where.replace(" ", "_"))
-    datasets: dict[Which, Dataset] = {"performance": dataset}
+    datasets = {"performance": dataset}
     own = Group(benchmark, datasets, place.data_dir, group, store, [*place.command], observer)
     with store.lock():
         for scenario in SCENARIOS:
@@ -91,7 +91,7 @@ class _Unfit(Exception):
 
 def _sing(leg: PlannedLeg, group: Group) -> Outcome:
     try:
-        return passed("; ".join(sing(group.engine, group.benchmark, leg)))
+        return passed("; ".join(sing(group.engine, group.benchmark, leg, group.store.root)))
     except RunBroke as error:
         return failed(error.what)
 

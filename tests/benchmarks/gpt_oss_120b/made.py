@@ -12,7 +12,7 @@ def dataset(rows: Sequence[tuple[str, str | None]], *, stand_in: bool = False) -
     """A data set of (subset, ground truth) rows, each with a prompt of its own."""
     return Dataset(
         name="gpt-oss-120b/accuracy",
-        which="accuracy",
+        table="accuracy",
         prompts=PromptTable.from_lists([[1, 2, row] for row in range(len(rows))]),
         subsets=tuple(subset for subset, _ in rows),
         ground_truth=tuple(truth for _, truth in rows),

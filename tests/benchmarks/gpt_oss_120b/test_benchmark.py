@@ -54,7 +54,7 @@ def test_from_stand_in_to_accuracy_txt(benchmark: Benchmark, small: Made, tmp_pa
     shares = {"aime25": 0.6, "gpqa_diamond": 0.4, "livecodebench_v6": 0.75}
     script = benchmark.scripted_answers(data, shares, seed=5, answer_tokens=8)
     with judged(JudgeSettings(sandbox="none")):  # With namespaces it is tested where the judge is.
-        score = benchmark.score(((row, script[row]) for row in range(len(script))), data)
+        score = benchmark.score(((row, script[row].tobytes()) for row in range(len(script))), data)
     assert [(s.name, s.correct, s.wrong, s.samples, s.repeats) for s in score.subsets] == [
         ("aime25", 12, 8, 20, 4),
         ("gpqa_diamond", 12, 18, 30, 5),
@@ -74,7 +74,7 @@ def test_without_the_tests_of_its_problems_livecodebench_is_unscored(benchmark: 
     (line,) = benchmark.ready_to_score(data)
     assert line.startswith("LiveCodeBench will be unscored: LiveCodeBench's tests are not there")
     script = benchmark.scripted_answers(data, {"aime25": 0.6, "livecodebench_v6": 0.5}, seed=5, answer_tokens=8)
-    score = benchmark.score(((row, script[row]) for row in range(len(script))), data)
+    score = benchmark.score(((row, script[row].tobytes()) for row in range(len(script))), data)
     assert (score.value, score.unscored, score.subsets[2].wrong) == (None, 12, 0)
     text = benchmark.accuracy_text(score)
     assert "unscored: 12" in text
@@ -128,7 +128,7 @@ def test_running_code_without_a_sandbox_is_a_deviation_of_the_accuracy_leg() -> 
 def test_the_audit_is_scored_on_its_own_and_has_a_value(benchmark: Benchmark, small: Made) -> None:
     data = benchmark.dataset(small.folder.parent, "TEST07")
     script = benchmark.scripted_answers(data, {"gpqa_diamond": 0.7}, seed=5, answer_tokens=8)
-    score = benchmark.score(((row, script[row]) for row in range(len(script))), data)
+    score = benchmark.score(((row, script[row].tobytes()) for row in range(len(script))), data)
     assert score.value == pytest.approx(70)
     assert "'exact_match': 70.000" in benchmark.accuracy_text(score)
 
@@ -137,7 +137,7 @@ def test_the_audit_is_scored_on_its_own_and_has_a_value(benchmark: Benchmark, sm
 def test_the_table_of_one_leg_is_not_that_of_another(benchmark: Benchmark, small: Made) -> None:
     for which, rows in (("performance", 12), ("accuracy", 62), ("TEST07", 30)):
         data = benchmark.dataset(small.folder.parent, which)
-        assert (data.which, data.rows) == (which, rows)
+        assert (data.table, data.rows) == (which, rows)
 
 
 @pytest.mark.harmony

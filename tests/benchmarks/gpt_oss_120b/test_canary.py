@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 
 from harness.benchmarks.gpt_oss_120b import vocab
 from harness.benchmarks.gpt_oss_120b.canary import FinalAnswer, HarmonyRoundTrip, round_trip
-from harness.engines.base import Int32Array
 
 pytestmark = pytest.mark.harmony
 
 
-def ids(text: str) -> Int32Array:
-    return np.array(vocab.encode(text), np.int32)
+def ids(text: str) -> bytes:
+    return np.array(vocab.encode(text), np.int32).tobytes()
 
 
 GOOD = "<|channel|>analysis<|message|>7 * 8<|end|><|start|>assistant<|channel|>final<|message|>56"
@@ -69,7 +68,7 @@ def test_bad_answers_are_told_apart(answer: str, said: str, expected: str) -> No
 
 def test_a_checkpoint_of_random_weights_need_not_begin_with_the_channel() -> None:
     assert HarmonyRoundTrip.make(trained=False).check([ids("56")] * 3) == []
-    assert len(HarmonyRoundTrip.make(trained=False).check([np.array([-1], np.int32)] * 3)) == 3
+    assert len(HarmonyRoundTrip.make(trained=False).check([np.array([-1], np.int32).tobytes()] * 3)) == 3
 
 
 def test_answers_that_do_not_come_are_seen() -> None:
@@ -101,7 +100,7 @@ def test_an_answer_that_does_not_end_as_the_model_ends(answer: str, said: str, e
 
 
 def test_a_final_answer_that_is_no_text_or_does_not_come() -> None:
-    assert [finding.what for finding in final_answer().check([np.array([-1, -1], np.int32)])] == [
+    assert [finding.what for finding in final_answer().check([np.array([-1, -1], np.int32).tobytes()])] == [
         "no final channel in the answer"
     ]
     assert len(final_answer().check([])) == 1
