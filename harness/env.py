@@ -35,6 +35,9 @@ MLPERF_EVALUATOR_PYTHON = Variable(
 MLPERF_EVALUATOR_TOKENIZER = Variable(
     "MLPERF_EVALUATOR_TOKENIZER", "the folder of the tokenizer for those evaluators (default: they ask a hub for it)"
 )
+ENDPOINTS_BIN = Variable(
+    "ENDPOINTS_BIN", "the inference-endpoint program of mlcommons/endpoints, in a Python environment of its own"
+)
 HARNESS_DATA_DIR = Variable("HARNESS_DATA_DIR", "where data sets lie (default: build/data)")
 HARNESS_CACHE_DIR = Variable("HARNESS_CACHE_DIR", "where made checkpoints and vocabularies lie (default: build/cache)")
 TIKTOKEN_ENCODINGS_BASE = Variable(
@@ -45,6 +48,7 @@ ALL = (
     MLPERF_INFERENCE_DIR,
     MLPERF_EVALUATOR_PYTHON,
     MLPERF_EVALUATOR_TOKENIZER,
+    ENDPOINTS_BIN,
     HARNESS_DATA_DIR,
     HARNESS_CACHE_DIR,
     TIKTOKEN_ENCODINGS_BASE,

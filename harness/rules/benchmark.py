@@ -67,6 +67,47 @@ class DatasetDownload(Strict):
     md5: Ruled[dict[str, str]]
 
 
+class ClientDataset(Strict):
+    """The data set that the endpoints client measures with, by its name there; ``file`` is one of ours (below the
+    benchmark's data folder) where the client has none of its own, ``parser`` the columns that it takes of it.
+    """
+
+    name: str
+    file: str | None = None
+    parser: dict[str, str] | None = None
+
+
+class ClientScoredDataset(Strict):
+    """A data set that the endpoints client scores, and what it scores it with."""
+
+    name: str
+    eval_method: str
+    ground_truth: str | None = None
+    extractor: str | None = None
+    num_repeats: Annotated[int, Field(ge=1)]
+
+
+class ClientData(Strict):
+    """What the endpoints client asks in a scenario; ``cache`` is where it keeps its copy, below ``dataset_cache``."""
+
+    performance: ClientDataset
+    accuracy: Annotated[list[ClientScoredDataset], Field(min_length=1)]
+    cache: str | None = None
+
+
+class EndpointsClient(Strict):
+    """How the endpoints client is told a benchmark. ``Interactive`` is None where it has the data of the others."""
+
+    api_type: str
+    skip_special_tokens: bool | None = None
+    default: ClientData
+    Interactive: ClientData | None = None
+
+    def data(self, scenario: str) -> ClientData:
+        """What is asked in a scenario."""
+        return self.Interactive if scenario == "Interactive" and self.Interactive is not None else self.default
+
+
 class BenchmarkRules(Strict):
     """What every benchmark has, whatever goes in and out."""
 
@@ -105,6 +146,7 @@ class BenchmarkRules(Strict):
     endpoints_model_params: Ruled[ModelParams] | None = None
     endpoints_settings: Ruled[dict[str, Any]] | None = None
     endpoints_agentic: Ruled[dict[str, Any]] | None = None
+    endpoints_client: Ruled[EndpointsClient] | None = None
     use_token_latencies: Ruled[bool]
     min_answer_tokens: Ruled[int]
     sample_concatenate_permutation: Ruled[bool] | None = None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from harness.rules.values import Ruled, Strict
 
 
@@ -15,11 +19,20 @@ class LoadGenLayout(Strict):
     hash_line: Ruled[str]
 
 
+class ClientProgram(Strict):
+    """Where the endpoints client is had, the first of its commits that will do, and the Python that it wants."""
+
+    repo: str
+    first_commit: Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
+    python: str
+
+
 class EndpointsLayout(Strict):
     """The files of one scenario whose reports are the endpoints client's, and the keys the checker reads in them.
 
     ``scenario_of_type`` is by the configuration's ``type``; for the scenarios of ``folder_decides`` the folder's name
-    decides. ``unchecked`` is what the official checker does not look at.
+    decides. ``ruleset`` is the client's name of a round's rules. ``unchecked`` is what the official checker does not
+    look at.
     """
 
     applies_when: Ruled[str]
@@ -30,6 +43,8 @@ class EndpointsLayout(Strict):
     scenario_of_type: Ruled[dict[str, str]]
     load_patterns: Ruled[dict[str, str]]
     folder_decides: Ruled[list[str]]
+    client: Ruled[ClientProgram]
+    ruleset: Ruled[str]
     early_stopping_min_samples: Ruled[int]
     unconditional_audits: Ruled[list[str]]
     unchecked: Ruled[list[str]]

@@ -1,0 +1,191 @@
+"""What the endpoints client is told: its YAML, from the round's rules and what a leg chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from harness.errors import ConfigError
+from harness.rules import BenchmarkRules, RulePack
+from harness.rules.benchmark import ClientData, ClientDataset, ClientScoredDataset, EndpointsClient, ImageRules
+from harness.rules.layouts import EndpointsLayout
+
+CONFIG: Final = "endpoints.yaml"
+"""What the client is told, in the run's folder. What it makes of that, it writes to its report as ``config.yaml``."""
+REPORT: Final = "report"
+"""The client's report, below the run's folder, which is its working folder."""
+
+_OFFLINE: Final = "Offline"
+_PERFORMANCE, _ACCURACY = "performance", "accuracy"
+_CAP: Final = "max_new_tokens"
+_IMAGE_BUFFER: Final = 16 << 20
+"""Bytes of the client's sockets between its processes: a request with an image does not fit in the usual ones."""
+_WORKERS_READY_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a run of the client chooses within the rules.
+
+    ``endpoints`` are base URLs of servers that serve ``model`` under that name; ``tokenizer`` is the folder of its
+    tokenizer, or None where the client is to look for one. ``samples`` and ``rate`` (samples/s) are None where the
+    data decide. ``caps`` are new tokens an answer may have, by leg. ``data_dir`` holds the benchmark's own files.
+    """
+
+    name: str
+    scenario: str
+    model: str
+    endpoints: tuple[str, ...]
+    caps: Mapping[str, int]
+    samples: int | None
+    rate: float | None
+    min_duration_ms: int
+    workers: int
+    connections: int
+    data_dir: Path
+    tokenizer: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not self.endpoints or self.workers % len(self.endpoints):
+            raise ValueError(f"{self.workers} workers cannot share {len(self.endpoints)} endpoints alike")
+
+
+def layout_and_client(pack: RulePack, benchmark: str) -> tuple[EndpointsLayout, EndpointsClient]:
+    """The round's layout of the client's results and how the client is told a benchmark.
+
+    ConfigError where the round takes no such results, or where nothing says how the client measures the benchmark.
+    """
+    layout, rules = pack.layouts.endpoints, pack.benchmark(benchmark)
+    if layout is None or "endpoints" not in rules.layouts.value or benchmark not in layout.benchmarks.value:
+        takers = [] if layout is None else layout.benchmarks.value
+        raise ConfigError(
+            f"{pack.round} takes no results of the endpoints client for {benchmark}",
+            where="--client=endpoints",
+            expected="one of " + ", ".join(takers) if takers else None,
+            mend="measure it with LoadGen: --client=loadgen",
+        )
+    if rules.endpoints_client is None:
+        raise ConfigError(
+            f"nothing says yet how the endpoints client measures {benchmark}",
+            where=f"rules of {pack.round}: benchmarks.{benchmark}.endpoints_client",
+            mend="measure it with LoadGen (--client=loadgen), or run the client yourself and use --import=DIR",
+        )
+    return layout, rules.endpoints_client.value
+
+
+def config_text(pack: RulePack, benchmark: str, chosen: Choices) -> str:
+    """The client's YAML. ConfigError as of :func:`layout_and_client`."""
+    return yaml.safe_dump(client_config(pack, benchmark, chosen), sort_keys=False, allow_unicode=True)
+
+
+def client_config(pack: RulePack, benchmark: str, chosen: Choices) -> dict[str, Any]:
+    """The same as an object: official seeds and duration, the data's revision, no sampling but what the round says.
+
+    What the round leaves to the checkpoint (no ``top_p`` where the server takes its own) is not written at all.
+    """
+    layout, client = layout_and_client(pack, benchmark)
+    rules, data = pack.benchmark(benchmark), client.data(chosen.scenario)
+    online = chosen.scenario != _OFFLINE
+    kinds = layout.scenario_of_type.value
+    return {
+        "name": chosen.name,
+        "version": "1.0",
+        "type": next(kind for kind, scenario in kinds.items() if (scenario != _OFFLINE) == online),
+        "submission_ref": {"model": benchmark, "ruleset": layout.ruleset.value.format(round=pack.round)},
+        "model_params": _model_params(rules, client, chosen, streaming=online),
+        "datasets": _datasets(rules, data, chosen),
+        "settings": _settings(pack, layout, rules, chosen),
+        "endpoint_config": {"endpoints": list(chosen.endpoints), "api_type": client.api_type},
+        "report_dir": REPORT,
+    }
+
+
+def _model_params(
+    rules: BenchmarkRules, client: EndpointsClient, chosen: Choices, *, streaming: bool
+) -> dict[str, Any]:
+    ruled = rules.endpoints_model_params
+    required = {} if ruled is None else dict(ruled.value.required)
+    params = {"name": chosen.model, **required, _CAP: chosen.caps[_PERFORMANCE]}
+    if client.skip_special_tokens is not None:
+        params["skip_special_tokens"] = client.skip_special_tokens
+    if chosen.tokenizer is not None:
+        params["tokenizer_name"] = str(chosen.tokenizer)
+    return params | {"streaming": "on" if streaming else "off"}
+
+
+def _datasets(rules: BenchmarkRules, data: ClientData, chosen: Choices) -> list[dict[str, Any]]:
+    written = [_measured(data.performance, chosen), *(_scored(one, chosen) for one in data.accuracy)]
+    return [one | _pin(rules, chosen.scenario) for one in written]
+
+
+def _pin(rules: BenchmarkRules, scenario: str) -> dict[str, Any]:
+    """The revision, which the client would take from the head of the data set's repository."""
+    if not isinstance(rules, ImageRules):
+        return {}
+    source = rules.dataset_sources.get(scenario, rules.dataset_sources["default"])
+    return {"generate_params": {"revision": source.value.revision}}
+
+
+def _measured(data: ClientDataset, chosen: Choices) -> dict[str, Any]:
+    written: dict[str, Any] = {"name": data.name, "type": _PERFORMANCE}
+    if data.file is not None:
+        written["path"] = str(chosen.data_dir / data.file)
+    if data.parser is not None:
+        written["parser"] = dict(data.parser)
+    return written
+
+
+def _scored(data: ClientScoredDataset, chosen: Choices) -> dict[str, Any]:
+    written: dict[str, Any] = {"name": data.name, "type": _ACCURACY}
+    if chosen.caps[_ACCURACY] != chosen.caps[_PERFORMANCE]:
+        written["generation_config_override"] = {_CAP: chosen.caps[_ACCURACY]}
+    return written | {"accuracy_config": data.model_dump(exclude={"name"}, exclude_none=True)}
+
+
+def _settings(pack: RulePack, layout: EndpointsLayout, rules: BenchmarkRules, chosen: Choices) -> dict[str, Any]:
+    runtime: dict[str, Any] = {
+        "min_duration_ms": chosen.min_duration_ms,
+        "scheduler_random_seed": pack.seeds.schedule.value,
+        "dataloader_random_seed": pack.seeds.sample_index.value,
+    }
+    if chosen.samples is not None:
+        runtime["n_samples_to_issue"] = chosen.samples
+    load: dict[str, Any] = {"type": layout.load_patterns.value.get(chosen.scenario)}
+    if chosen.rate is not None:
+        load["target_qps"] = chosen.rate
+    settings: dict[str, Any] = {
+        "runtime": runtime,
+        "load_pattern": load,
+        "client": _client(rules, chosen),
+        # Waiting for what is outstanding is part of the run: a limit would cut an Offline run's end.
+        "drain": {"performance_timeout_s": None, "accuracy_timeout_s": None},
+        # Warm-up prompts of the client's are rows of the data set. The harness has warmed up before, with others.
+        "warmup": {"enabled": False, "salt": False},
+        "early_stopping": {"enabled": True},
+    }
+    for key, value in ({} if rules.endpoints_settings is None else rules.endpoints_settings.value).items():
+        _set(settings, key.split("."), value)
+    return settings
+
+
+def _client(rules: BenchmarkRules, chosen: Choices) -> dict[str, Any]:
+    client: dict[str, Any] = {
+        "num_workers": chosen.workers,
+        "max_connections": chosen.connections,
+        "worker_initialization_timeout": _WORKERS_READY_S,
+    }
+    if isinstance(rules, ImageRules):
+        size = {"recv_buffer_size": _IMAGE_BUFFER, "send_buffer_size": _IMAGE_BUFFER}
+        client["transport"] = {"type": "zmq", **size}
+    return client
+
+
+def _set(settings: dict[str, Any], way: list[str], value: object) -> None:
+    *sections, last = way
+    for section in sections:
+        settings = settings.setdefault(section, {})
+    settings[last] = value
