@@ -1,4 +1,4 @@
-"""What the rules allow an engine: nothing kept between queries, pictures as sent, approved drafters, weights as told."""
+"""What rules allow an engine: nothing kept between queries, pictures as sent, approved drafters, weights as said."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class SubmitterFolder:
         readme = context.texts.readme(row, system.fields, code, demonstration=context.demonstration, accuracy=accuracy)
         self._write(folder / "README.md", readme, f"measurements/{row.entry.benchmark}/README.template.md")
         part = f"{row.entry.benchmark} on {row.entry.system}"
-        self._calibration[part] = context.texts.calibration(record, measured)
+        self._calibration[part] = context.texts.calibration(record, measured, context.pack)
 
     def _row_entry(self, row: Row) -> RowEntry:
         return RowEntry(

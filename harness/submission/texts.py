@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from harness.config.models import SystemFile
 from harness.config.yaml_files import read_model
 from harness.errors import ConfigError
 from harness.ledger.record import AccuracyEcho, RunRecord
 from harness.machine.describe import Value
-from harness.rules import RulePack
+from harness.rules import ImageRules, RulePack
 from harness.submission.legs import Leg
 from harness.submission.rows import Row
 from harness.submission.source import SOURCE_KEY, source_note
@@ -24,7 +24,10 @@ from harness.submission.source import SOURCE_KEY, source_note
 LABEL = "DEMONSTRATION, not a submission"
 UNVERIFIED = "Result not verified by MLCommons Association."
 
-_NO_CHECKPOINT = "none"
+_NONE = "none"
+_OTHERWISE = "otherwise"
+_UNSEEN = "not read: it lay where the harness could not look"
+_UNTOLD = "not told"
 
 
 class MeasurementsFile(BaseModel):
@@ -34,6 +37,8 @@ class MeasurementsFile(BaseModel):
 
     every_engine: dict[str, str]
     engines: dict[str, dict[str, str]]
+    calibration: dict[str, str] = Field(default_factory=dict)
+    """How published checkpoints were calibrated, by name; ``otherwise`` is said of all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,7 @@ class Texts:
 
     def measurements(self, record: RunRecord, pack: RulePack) -> dict[str, str]:
         """What measurements.json says of a run. ConfigError: no template for its engine, or a field is left out."""
-        path = self.root / record.id.benchmark / "measurements.yaml"
-        file = read_model(path, MeasurementsFile)
+        path, file = self._measurements_file(record)
         kind = record.engine.kind
         if kind not in file.engines:
             raise ConfigError(
@@ -61,10 +65,26 @@ class Texts:
         names = _weights(record)
         return {field: fill(templates[field], names, path) for field in wanted}
 
-    def calibration(self, record: RunRecord, measurements: Mapping[str, str]) -> str:
-        """How the weights of one system's benchmark came to their data type."""
-        names = {**_weights(record), **measurements, "benchmark": record.id.benchmark, "system": record.id.system}
+    def calibration(self, record: RunRecord, measurements: Mapping[str, str], pack: RulePack) -> str:
+        """How the weights of one system's benchmark came to their data type, and with which rows of its data set."""
+        path, file = self._measurements_file(record)
+        rules = pack.benchmark(record.id.benchmark)
+        rows = rules.calibration_rows if isinstance(rules, ImageRules) else None
+        names = {
+            **_weights(record),
+            **measurements,
+            "benchmark": record.id.benchmark,
+            "system": record.id.system,
+            "calibration_rows": ", ".join(map(str, rows.value)) if rows is not None else _NONE,
+            "calibration_rules": rows.source if rows is not None else _NONE,
+        }
+        said = file.calibration.get(names["checkpoint"], file.calibration.get(_OTHERWISE, _NONE))
+        names["calibration"] = fill(said, names, path)
         return self._filled(PurePosixPath(record.id.benchmark) / "calibration.md", names)
+
+    def _measurements_file(self, record: RunRecord) -> tuple[Path, MeasurementsFile]:
+        path = self.root / record.id.benchmark / "measurements.yaml"
+        return path, read_model(path, MeasurementsFile)
 
     def bandwidth(self, name: str, system: SystemFile, fields: Mapping[str, Value]) -> str:
         """How data reaches a system. Where nobody said it, the text says so."""
@@ -166,13 +186,25 @@ def accuracy_line(echo: AccuracyEcho | None) -> str:
 
 
 def _weights(record: RunRecord) -> dict[str, str]:
-    checkpoint = record.engine.checkpoint or {}
+    """What ran, as the engine told it; of weights that lie where the harness cannot look, what was configured."""
+    configured = _configured_checkpoint(record)
+    told = record.engine.checkpoint or configured
     return {
-        "checkpoint": str(checkpoint.get("name", _NO_CHECKPOINT)),
-        "checkpoint_sha256": str(checkpoint.get("sha256", _NO_CHECKPOINT)),
-        "weight_data_type": str(checkpoint.get("weight_data_type", _NO_CHECKPOINT)),
+        "checkpoint": str(told.get("name", _NONE)),
+        "checkpoint_sha256": str(told.get("sha256", _UNSEEN if configured.get("name") else _NONE)),
+        "checkpoint_revision": str(configured.get("revision") or _UNTOLD),
+        "weight_data_type": str(told.get("weight_data_type", _NONE)),
         "engine": record.engine.kind,
     }
+
+
+def _configured_checkpoint(record: RunRecord) -> Mapping[str, Any]:
+    """The published checkpoint that the run's configuration names; empty where it names none."""
+    scenarios = record.config.get("scenarios")
+    own = scenarios.get(record.id.scenario) if isinstance(scenarios, Mapping) else None
+    engine = (own.get("engine") if isinstance(own, Mapping) else None) or record.config.get("engine")
+    checkpoint = engine.get("checkpoint") if isinstance(engine, Mapping) else None
+    return checkpoint if isinstance(checkpoint, Mapping) and "name" in checkpoint else {}
 
 
 def _result(record: RunRecord) -> str:

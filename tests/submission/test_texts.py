@@ -53,8 +53,10 @@ def test_a_template_with_a_name_that_nothing_fills(tmp_path, template):
 
 
 def test_a_template_that_is_not_there(record, tmp_path):
+    (tmp_path / BENCHMARK).mkdir()
+    (tmp_path / BENCHMARK / "measurements.yaml").write_text("every_engine: {}\nengines: {}\n")
     with pytest.raises(ConfigError, match="cannot be read"):
-        Texts(tmp_path).calibration(record, {})
+        Texts(tmp_path).calibration(record, {}, PACK)
 
 
 def test_labels_and_notes():
@@ -78,3 +80,71 @@ def test_the_source_that_ran_is_told_from_another(monkeypatch):
     assert source.source_note("ab" * 32).startswith("It is the source that ran")
     assert "another state" in source.source_note("cd" * 32)
     assert "not recorded" in source.source_note(None)
+
+
+VLM = "qwen3-vl-235b-a22b"
+NVFP4 = "nvidia/Qwen3-VL-235B-A22B-Instruct-NVFP4-MLPerf-Inference-Closed-V6.1-FP8-KV"
+ROWS = PACK.benchmark(VLM).calibration_rows.value
+
+
+def of_vlm(record, checkpoint, *, seen=True, revision=None):
+    """The record as a run of Qwen3-VL on a server of this checkpoint would have it."""
+    name, data_type = checkpoint
+    written = {"name": name, "path": "/models/m", "revision": revision, "weight_data_type": data_type}
+    told = {"name": name, "sha256": "ab" * 32, "stand_in": False, "weight_data_type": data_type}
+    return record.model_copy(
+        update={
+            "id": record.id.model_copy(update={"benchmark": VLM}),
+            "config": {"engine": {"kind": "http", "checkpoint": written}, "scenarios": {"Offline": {"engine": None}}},
+            "engine": record.engine.model_copy(update={"kind": "http", "checkpoint": told if seen else None}),
+        }
+    )
+
+
+def texts_of(ran):
+    texts = Texts(REPOSITORY / "measurements")
+    measured = texts.measurements(ran, PACK)
+    return measured, texts.calibration(ran, measured, PACK)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_an_nvfp4_checkpoint_never_says_bf16_and_names_the_rows_it_was_calibrated_on(record, seen):
+    measured, calibration = texts_of(of_vlm(record, (NVFP4, "nvfp4"), seen=seen))
+    assert measured["weight_data_types"] == "nvfp4"
+    assert NVFP4 in measured["starting_weights_filename"]
+    assert ("ab" * 32 in measured["starting_weights_filename"]) == seen
+    assert "bf16" not in "".join(measured.values()) + calibration
+    assert len(ROWS) == 20
+    assert calibration.count(", ".join(map(str, ROWS))) == 2
+    assert "calibrated it on 20 rows of the benchmark's data set" in calibration.replace("\n", " ")
+
+
+def test_a_checkpoint_as_it_was_trained_claims_no_calibration(record):
+    ran = of_vlm(record, ("Qwen/Qwen3-VL-235B-A22B-Instruct", "bf16"), revision="710c1386")
+    measured, calibration = texts_of(ran)
+    assert measured["weight_data_types"] == "bf16"
+    assert "revision 710c1386" in measured["starting_weights_filename"]
+    assert "nothing was calibrated" in calibration
+    assert ", ".join(map(str, ROWS)) in calibration
+
+
+def test_of_a_checkpoint_that_nobody_knows_no_calibration_is_claimed(record):
+    _, calibration = texts_of(of_vlm(record, ("ours/q", "fp8")))
+    assert "Of a calibration of ours/q nothing is known here." in calibration
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_engine_has_measurements_of_pictures(record, kind):
+    ran = of_vlm(record, (NVFP4, "nvfp4"))
+    measured = Texts(REPOSITORY / "measurements").measurements(
+        ran.model_copy(update={"engine": ran.engine.model_copy(update={"kind": kind})}), PACK
+    )
+    assert list(measured) == PACK.measurements_fields.value
+    assert all(measured.values())
+
+
+def test_what_is_filed_of_a_benchmark_without_listed_rows_says_none(record):
+    measured = Texts(REPOSITORY / "measurements").measurements(record, PACK)
+    calibration = Texts(REPOSITORY / "measurements").calibration(record, measured, PACK)
+    assert "calibrat" in calibration
+    assert "$" not in calibration

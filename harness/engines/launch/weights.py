@@ -17,6 +17,8 @@ from harness.events import Note, Observer
 
 PLAIN_TYPES: Final = frozenset({"fp32", "fp16", "bf16", "fp8", "mxfp4"})
 """What :func:`describe` finds that is a data type; others (``modelopt``) name the tool that quantized."""
+FULL_TYPES: Final = frozenset({"fp32", "fp16", "bf16"})
+"""Those that nothing quantized has."""
 _GIGA: Final = 10**9
 
 
@@ -49,11 +51,12 @@ def described(checkpoint: ServedCheckpoint | TinyGptOss, observer: Observer) -> 
     if isinstance(checkpoint, TinyGptOss):
         return found
     stated, read = checkpoint.weight_data_type, found.weight_data_type
-    if read in PLAIN_TYPES and read != stated.lower():
+    plain = read in PLAIN_TYPES
+    if read != stated.lower() if plain else stated.lower() in FULL_TYPES:
         raise ConfigError(
             f"the weights are {read}, the configuration says {stated}",
             where=folder,
-            expected=f"weight_data_type {read}",
+            expected=f"weight_data_type {read}" if plain else f"the type that {read} quantized them to, such as nvfp4",
             mend="mend engine.checkpoint",
         )
     return dataclasses.replace(found, name=checkpoint.name, weight_data_type=stated)

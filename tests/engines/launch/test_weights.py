@@ -103,6 +103,14 @@ def test_a_quantizing_tool_says_no_data_type(hub_folder: Path) -> None:
     assert found.weight_data_type == "nvfp4"
 
 
+@pytest.mark.parametrize("stated", ["bf16", "BF16", "fp16", "fp32"])
+def test_what_a_tool_quantized_is_not_stated_as_full_precision(hub_folder: Path, stated: str) -> None:
+    config = {"quantization_config": {"quant_method": "modelopt"}}
+    (hub_folder.parents[1] / "blobs" / "0a").write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=f"the weights are modelopt, the configuration says {stated}"):
+        described(served(hub_folder, stated), ignore)
+
+
 def test_out_of_sight(tmp_path: Path) -> None:
     assert described(served(tmp_path / "in-the-container"), ignore) is None
 
