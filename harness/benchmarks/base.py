@@ -134,7 +134,8 @@ class SubsetScore:
     """How the rows of one subset came out, as counts; each row is in exactly one of four states.
 
     ``failed`` rows have no answer of the model's, ``unscored`` ones an answer that nobody graded: neither is wrong.
-    ``output_tokens`` is the sum over the rows that did not fail. ``repeats`` is how often each question was asked.
+    ``output_tokens`` is the sum over the rows that did not fail, None where the answers are logged as text.
+    ``repeats`` is how often each question was asked.
     """
 
     name: str
@@ -143,10 +144,10 @@ class SubsetScore:
     wrong: int
     failed: int
     unscored: int
-    output_tokens: int
+    output_tokens: int | None
 
     def __post_init__(self) -> None:
-        if min(self.correct, self.wrong, self.failed, self.unscored, self.output_tokens) < 0 or self.repeats < 1:
+        if min(self.correct, self.wrong, self.failed, self.unscored, self.output_tokens or 0) < 0 or self.repeats < 1:
             raise ValueError(f"not a score: {self}")
 
     @property
@@ -156,9 +157,9 @@ class SubsetScore:
 
     @property
     def mean_output_tokens(self) -> float | None:
-        """Tokens an answer, over the rows that have one; None where no row has."""
+        """Tokens an answer, over the rows that have one; None where no row has, or nobody counted."""
         answered = self.samples - self.failed
-        return self.output_tokens / answered if answered else None
+        return self.output_tokens / answered if answered and self.output_tokens is not None else None
 
 
 @dataclass(frozen=True, slots=True)

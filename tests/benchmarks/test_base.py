@@ -64,5 +64,6 @@ def test_scripted_answers_are_cut_by_their_ends() -> None:
 def test_a_subset_counts_each_row_once() -> None:
     subset = SubsetScore("a", 2, correct=1, wrong=2, failed=3, unscored=4, output_tokens=70)
     assert (subset.samples, subset.mean_output_tokens) == (10, 10)
+    assert SubsetScore("a", 2, correct=1, wrong=2, failed=3, unscored=4, output_tokens=None).mean_output_tokens is None
     with pytest.raises(ValueError, match="not a score"):
         SubsetScore("a", 2, correct=-1, wrong=2, failed=3, unscored=4, output_tokens=70)

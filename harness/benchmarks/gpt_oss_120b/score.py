@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -13,15 +13,12 @@ from harness.benchmarks.gpt_oss_120b import vocab
 from harness.benchmarks.gpt_oss_120b.answers import program
 from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader, is_code
 from harness.benchmarks.gpt_oss_120b.judge import Ending, Judge, Submission
+from harness.benchmarks.scores import EVALUATOR, NAMED, each_row_once, heading, table
 from harness.engines.base import Int32Array
-from harness.errors import RunBroke
 
 Answer: TypeAlias = tuple[int, Int32Array]
 """The data set's row, and the answer's token ids as they were logged."""
 
-EVALUATOR = "mlperf-inference-harness"
-NAMED = 5
-"""Rows that an error names before it only counts."""
 NO_JUDGE = "there is no judge"
 
 
@@ -44,7 +41,7 @@ def score(
     tallies = {name: _Tally() for name in sorted(set(dataset.subsets))}
     programs = _Programs(None if isinstance(judge, str) else judge)
     no_text, first = 0, ""
-    for row, ids in _each_row_once(answers, dataset.rows, where):
+    for row, ids in each_row_once(answers, dataset.rows, where):
         name, truth = dataset.subsets[row], dataset.ground_truth[row]
         if row in failed:
             verdict: Verdict | Submission = Verdict.FAILED
@@ -72,8 +69,8 @@ def accuracy_text(score: Score) -> str:
     The metric's line has the form that the submission checker looks for, and is there only where the score has a
     value; nothing else in the text has that form.
     """
-    lines = [f"Scored by {score.evaluator}, not by the reference's evaluator.", *_warnings(score), *_table(score)]
-    lines += [*score.notes, f"failed: {score.failed}", f"unscored: {score.unscored}"]
+    lines = [*heading(score), *table(score), *score.notes]
+    lines += [f"failed: {score.failed}", f"unscored: {score.unscored}"]
     if score.value is not None:
         lines.append(f"'{score.key}': {score.value:.3f}")
     return "".join(f"{line}\n" for line in lines)
@@ -153,26 +150,6 @@ def _is_text(ids: Int32Array) -> bool:
     return int(ids.min()) >= 0 and int(ids.max()) < vocab.VOCAB_SIZE
 
 
-def _each_row_once(answers: Iterable[Answer], rows: int, where: object) -> Iterator[Answer]:
-    seen = bytearray(rows)
-    for row, ids in answers:
-        if not 0 <= row < rows:
-            raise RunBroke(f"an answer to row {row}", where=where, expected=f"rows 0..{rows - 1} of the data set")
-        if seen[row]:
-            raise RunBroke(f"row {row} is answered twice", where=where, expected="one answer a row")
-        seen[row] = 1
-        yield row, ids
-    missing = [row for row in range(rows) if not seen[row]]
-    if missing:
-        named = ", ".join(map(str, missing[:NAMED])) + (", ..." if len(missing) > NAMED else "")
-        raise RunBroke(
-            f"{len(missing)} of {rows} rows have no answer: {named}",
-            where=where,
-            expected="one answer a row",
-            mend="run the accuracy leg again; a log that was shortened for submission cannot be scored",
-        )
-
-
 def _value(subsets: tuple[SubsetScore, ...]) -> float | None:
     """Questions right of all questions, in percent, each subset's rows weighted by 1 / repeats.
 
@@ -186,21 +163,3 @@ def _value(subsets: tuple[SubsetScore, ...]) -> float | None:
         right += subset.correct / subset.repeats
         total += subset.samples / subset.repeats
     return right / total * 100
-
-
-def _warnings(score: Score) -> Iterator[str]:
-    if score.stand_in:
-        yield "The data set is a stand-in: this score says nothing about a model."
-    if not score.whole:
-        yield f"Only {score.samples} rows of the data set were asked: this is no score of the whole."
-
-
-def _table(score: Score) -> list[str]:
-    heads = ("samples", "repeats", "correct", "wrong", "failed", "unscored", "mean tokens")
-    width = max(len("subset"), *(len(subset.name) for subset in score.subsets))
-    lines = ["subset".ljust(width) + "".join(f"  {head:>11}" for head in heads)]
-    for s in score.subsets:
-        mean = "-" if s.mean_output_tokens is None else f"{s.mean_output_tokens:.2f}"
-        cells = (s.samples, s.repeats, s.correct, s.wrong, s.failed, s.unscored, mean)
-        lines.append(s.name.ljust(width) + "".join(f"  {cell:>11}" for cell in cells))
-    return lines
