@@ -9,10 +9,12 @@ import orjson
 from harness.engines.base import Finish
 from harness.engines.http.dialects import error_of
 from harness.engines.http.ids import check_end, check_model
-from harness.engines.http.problems import BAD_ANSWER, SSE_ERROR, BadAnswer, quoted
+from harness.engines.http.problems import ABORTED, BAD_ANSWER, CONTENT_FILTER, REFUSAL, SSE_ERROR, BadAnswer, quoted
 from harness.engines.http.sse import DONE, EventStream
 
 FINISHES: Final = {"stop": Finish.STOP, "length": Finish.LENGTH, "tool_calls": Finish.TOOL_CALLS}
+BROKEN_OFF: Final = {"content_filter": CONTENT_FILTER, "abort": ABORTED, "error": ABORTED, "cancelled": ABORTED}
+"""Ends of a reply that is none, with the kind of failure that each is; what came before is no answer to a sample."""
 REASONING: Final = ("reasoning_content", "reasoning")
 """Under which keys servers tell a chain of thought; one that has both says the same under both."""
 NO_ID: Final = -1
@@ -20,17 +22,33 @@ NO_ID: Final = -1
 
 
 class Reply(NamedTuple):
-    """A whole reply: the JSON of :class:`~harness.engines.base.Replies`, why it ended, how many tokens it has."""
+    """A whole reply: the JSON of :class:`~harness.engines.base.Replies`, why it ended, how many tokens it has.
+
+    ``prompt_tokens`` is how many the server counted in the prompt, 0 where it does not say.
+    """
 
     data: bytes
     finish: Finish
     tokens: int
+    prompt_tokens: int = 0
 
 
 class ChatReader:
     """Reads one reply. Raises BadAnswer from any of its methods for one that is none."""
 
-    __slots__ = ("_calls", "_content", "_done", "_events", "_finish", "_model", "_reasoning", "_usage", "first")
+    __slots__ = (
+        "_calls",
+        "_content",
+        "_done",
+        "_events",
+        "_finish",
+        "_model",
+        "_prompt_tokens",
+        "_reasoning",
+        "_refusal",
+        "_usage",
+        "first",
+    )
 
     def __init__(self, model: str) -> None:
         self.first: int | None = None
@@ -40,7 +58,9 @@ class ChatReader:
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
+        self._refusal: list[str] = []
         self._usage: int | None = None
+        self._prompt_tokens = 0
         self._finish: str | None = None
         self._done = False
 
@@ -79,6 +99,7 @@ class ChatReader:
             usage = content.get("usage")
             if usage is not None and usage.get("completion_tokens") is not None:
                 self._usage = int(usage["completion_tokens"])
+                self._prompt_tokens = int(usage.get("prompt_tokens") or 0)
             if content.get("choices"):
                 choice = content["choices"][0]
                 self._finish = choice.get("finish_reason") or self._finish
@@ -94,6 +115,8 @@ class ChatReader:
             self._content.append(_text(content))
         if reasoning:
             self._reasoning.append(_text(reasoning))
+        if delta.get("refusal"):
+            self._refusal.append(_text(delta["refusal"]))
         for place, call in enumerate(calls or ()):
             self._call(int(call.get("index", place)), call)
         if content or reasoning or calls:
@@ -109,6 +132,10 @@ class ChatReader:
         call["function"]["arguments"] += function.get("arguments") or ""
 
     def _reply(self) -> Reply:
+        if self._refusal:
+            raise BadAnswer(REFUSAL, f"refused: {quoted(''.join(self._refusal).encode())}")
+        if self._finish in BROKEN_OFF:
+            raise BadAnswer(BROKEN_OFF[self._finish], f"says that the reply ended by {self._finish!r}")
         if self._finish not in FINISHES:
             raise BadAnswer(BAD_ANSWER, f"says that the reply ended by {self._finish!r}")
         if self._usage is None:
@@ -122,7 +149,7 @@ class ChatReader:
         self._content, self._reasoning = [], []
         if self._calls and finish is Finish.STOP:
             finish = Finish.TOOL_CALLS  # some servers say "stop" where a call was forced
-        return Reply(data, finish, self._usage)
+        return Reply(data, finish, self._usage, self._prompt_tokens)
 
 
 def _text(value: object) -> str:

@@ -11,6 +11,7 @@ from harness.engines.base import Requests
 from harness.engines.http.chat import ChatReader
 from harness.engines.http.ids import IdsReader
 from harness.engines.http.response import Response
+from harness.engines.http.template import Pieces
 
 if TYPE_CHECKING:
     from harness.engines.http.endpoint import Endpoint
@@ -54,7 +55,12 @@ class Exchange:
         """How many of its tokens were told as they came."""
         self.retried = False
 
-    def bytes(self) -> bytes:
+    @property
+    def row(self) -> int:
+        """Which sample it is of."""
+        return int(self.requests.rows[self.place])
+
+    def pieces(self) -> Pieces:
         """What is sent."""
         return self.course.template.request(self.requests, self.place, self.seed)
 
@@ -112,7 +118,7 @@ class Connection:
         """Whether it was made to see if the endpoint lives, and that is not known yet."""
         self.exchange: Exchange | None = None
         self.response: Response | None = None
-        self.rest: memoryview | None = None
+        self.rest: Pieces | None = None
         """What of the request the socket did not take yet."""
         self.raw = bytearray()
         """What was received and is looked at later."""
@@ -131,16 +137,16 @@ class Connection:
         self.response = Response()
         self.later = False
 
-    def send(self, data: bytes | memoryview) -> int:
+    def send(self, pieces: Pieces) -> int:
         """Sends what fits and keeps the rest; how much was sent."""
         try:
-            sent = self.socket.send(data)
+            sent = self.socket.send(pieces[0]) if len(pieces) == 1 else self.socket.sendmsg(pieces)
         except BlockingIOError:
             sent = 0
         except OSError:
             self.broken, self.rest = True, None
             return 0
-        self.rest = memoryview(data)[sent:] if sent < len(data) else None
+        self.rest = _unsent(pieces, sent)
         return sent
 
     def leave(self) -> bool:
@@ -154,3 +160,12 @@ class Connection:
             self.raw = bytearray()
         self.later = False
         return response is not None and response.release() and self.rest is None and not self.broken
+
+
+def _unsent(pieces: Pieces, sent: int) -> Pieces | None:
+    """What is left of some pieces once so many bytes of them are sent: views, no copies."""
+    for place, piece in enumerate(pieces):
+        if sent < len(piece):
+            return memoryview(piece)[sent:], *pieces[place + 1 :]
+        sent -= len(piece)
+    return None

@@ -16,13 +16,14 @@ from typing import Final
 
 from harness.engines.base import EngineInfo, Event, Requests, Workload
 from harness.engines.bodies import BodyStore
+from harness.engines.http.chat import Reply
 from harness.engines.http.connection import READ_BYTES, Connection, Exchange
 from harness.engines.http.course import Course
 from harness.engines.http.deadlines import NEVER_NS
 from harness.engines.http.endpoint import Waiting
 from harness.engines.http.ids import IdsReader
 from harness.engines.http.outbox import Outbox
-from harness.engines.http.pool import Pool
+from harness.engines.http.pool import PROMPTS_DIFFER, Pool
 from harness.engines.http.problems import (
     BAD_ANSWER,
     RESET,
@@ -234,6 +235,8 @@ class HttpCore:
             self._pool.fail(exchange.endpoint.failed(exchange, error.kind, error.what))
             return
         exchange.over = True
+        if isinstance(answer, Reply) and exchange.course.differs(exchange.row, answer.prompt_tokens):
+            self._pool.counters[PROMPTS_DIFFER] += 1
         self._outbox.answer(exchange.number, answer, exchange.first_ns or now, now)
 
     def _refused(self, exchange: Exchange, status: int, body: bytes) -> None:

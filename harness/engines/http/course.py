@@ -62,6 +62,11 @@ class Course:
         stop = self._expected.stop
         return [token for token in tokens if token not in stop]
 
+    def differs(self, row: int, prompt_tokens: int) -> bool:
+        """Whether a server counts other tokens in the prompt of a row's chat than were counted before, if both did."""
+        counted = 0 if self._store is None else int(self._store.tokens[row])
+        return bool(counted and prompt_tokens) and counted != prompt_tokens
+
     def too_long(self, said: bytes) -> bool:
         """Whether a refusal says that the prompt was too long."""
         return any(words in said.lower() for words in self._expected.dialect.too_long)

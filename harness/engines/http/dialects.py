@@ -1,8 +1,10 @@
 """What each kind of server is asked, and how it answers: as data.
 
 A server may refuse a field that it does not know (trtllm-serve does, with status 400), so each is sent its own and no
-other. Read from tensorrt_llm/serve/openai_protocol.py, vllm/entrypoints/openai/completion/protocol.py and
-sglang/srt/managers/io_struct.py with tokenizer_manager.py.
+other. Every value of a sampling is sent, neutral ones too: vLLM takes what is not from the checkpoint's
+generation_config.json, and others do not. Read from tensorrt_llm/serve/openai_protocol.py,
+vllm/entrypoints/openai/completion/protocol.py and chat_completion/protocol.py, sglang/srt/managers/io_struct.py with
+tokenizer_manager.py and sglang/srt/entrypoints/openai/protocol.py: all three take the same words in chats.
 """
 
 from __future__ import annotations
@@ -118,6 +120,10 @@ _OPENAI: Final = MappingProxyType(
         "max_new_tokens": "max_tokens",
         "stop_token_ids": "stop_token_ids",
         "seed": "seed",
+        "min_p": "min_p",
+        "repetition_penalty": "repetition_penalty",
+        "presence_penalty": "presence_penalty",
+        "frequency_penalty": "frequency_penalty",
     }
 )
 _TRTLLM: Final = Dialect(

@@ -35,6 +35,9 @@ PROBES: Final = 3
 OUR_OWN: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 """Why no connection can be made from here; these say nothing of the endpoint."""
 COUNTED: Final = ("requests", "retries", "connections_opened", "bytes_sent", "bytes_received", "failures")
+PROMPTS_DIFFER: Final = "prompt_lengths_differ"
+"""Counts chats whose prompt has other tokens by the server's count than by that of who made them: a server that resizes
+images or cuts texts says so nowhere else."""
 
 
 class Pool:
@@ -47,7 +50,7 @@ class Pool:
         self.gathered = Gathered(self.epoll)
         self.connections: dict[int, Connection] = {}
         """By descriptor."""
-        self.counters = dict.fromkeys(COUNTED, 0)
+        self.counters = dict.fromkeys((*COUNTED, PROMPTS_DIFFER), 0)
         self.hungry: set[Endpoint] = set()
         """Endpoints for which more can be begun than was."""
         self._outbox = outbox
@@ -100,7 +103,7 @@ class Pool:
         """Sends a request, or on with it."""
         exchange, rest = connection.exchange, connection.rest
         if exchange is not None:
-            self.counters["bytes_sent"] += connection.send(exchange.bytes() if rest is None else rest)
+            self.counters["bytes_sent"] += connection.send(exchange.pieces() if rest is None else rest)
         self._watch(connection)
 
     def unasked(self, connection: Connection) -> None:

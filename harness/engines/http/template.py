@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import orjson
@@ -16,11 +16,14 @@ SEED_BITS: Final = 31
 """Seeds are of a size that every server takes."""
 _MASK: Final = (1 << 64) - 1
 
+Pieces: TypeAlias = tuple[bytes | memoryview, ...]
+"""The bytes of a request, one piece after the other. A chat's is a view of its store, which nobody copies."""
+
 
 class Template(Protocol):
     """Makes the requests of one workload to one endpoint."""
 
-    def request(self, requests: Requests, place: int, seed: int) -> bytes:
+    def request(self, requests: Requests, place: int, seed: int) -> Pieces:
         """Head and body of the request at a place; IndexError for a row that is not there."""
 
 
@@ -43,18 +46,19 @@ class IdsTemplate:
         self._tail = _Seeded(between, dialect.names["seed"] if dialect.seeded else None, end)
         self._head = head.of(dialect.path)
 
-    def request(self, requests: Requests, place: int, seed: int) -> bytes:
+    def request(self, requests: Requests, place: int, seed: int) -> Pieces:
         """Head and body of the request at a place."""
         prompt = np.ascontiguousarray(requests.prompt(place))
         ids = orjson.dumps(prompt, option=orjson.OPT_SERIALIZE_NUMPY)
         tail = self._tail.with_seed(seed)
-        return b"%b%d\r\n\r\n%b%b%b" % (
+        whole = b"%b%d\r\n\r\n%b%b%b" % (
             self._head,
             len(self._begin) + len(ids) + len(tail),
             self._begin,
             ids,
             tail,
         )
+        return (whole,)
 
 
 class ChatTemplate:
@@ -72,7 +76,7 @@ class ChatTemplate:
         self._session_head = head.of(CHAT_PATH, session=True)
         self._store = store
 
-    def request(self, requests: Requests, place: int, seed: int) -> bytes:
+    def request(self, requests: Requests, place: int, seed: int) -> Pieces:
         """Head and body of the request at a place; IndexError for a row that is not in the store."""
         row = requests.rows[place]
         stored = self._store[row]
@@ -80,7 +84,7 @@ class ChatTemplate:
         begin = self._begin.with_seed(seed)
         length = len(begin) + len(stored) - 1  # the stored object's brace is not sent: it goes on with its fields
         head = self._head if session == NO_SESSION else self._session_head % session
-        return b"".join((head, b"%d\r\n\r\n" % length, begin, stored[1:]))
+        return b"%b%d\r\n\r\n%b" % (head, length, begin), stored[1:]
 
 
 class _Seeded:
@@ -139,6 +143,10 @@ def _values(dialect: Dialect, sampling: Sampling) -> dict[str, object]:
         "top_k": dialect.top_k(sampling),
         "max_new_tokens": sampling.max_new_tokens,
         "stop_token_ids": list(sampling.stop_token_ids),
+        "min_p": sampling.min_p,
+        "repetition_penalty": sampling.repetition_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
     }
 
 

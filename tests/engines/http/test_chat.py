@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.engines.base import Finish, TokenEvents
+from harness.engines.base import Finish, Sampling, TokenEvents, Workload
 from harness.engines.bodies import NO_SESSION, BodyStore
 from harness.engines.http.chat import ChatReader
+from harness.engines.http.dialects import DIALECTS
 from harness.engines.http.problems import BadAnswer
+from harness.engines.http.template import ChatTemplate, Head
 from harness.errors import DatasetError
 from tests.engines.http.play import (
     DONE,
@@ -106,7 +108,34 @@ def test_a_request_is_the_stored_body_and_what_the_run_sets(store: BodyStore) ->
             "top_k": 0,
             "stop_token_ids": [],
             "max_completion_tokens": 64,
+            "min_p": 0.0,
+            "repetition_penalty": 1.0,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
         }
+
+
+@pytest.mark.parametrize("kind", sorted(DIALECTS))
+def test_every_value_of_a_sampling_is_sent(store: BodyStore, kind: str) -> None:
+    sampling = Sampling(0.7, 0.8, 20, 150, (), 5, 0.1, 1.1, 0.2, 0.3)
+    asked_of = Workload("catalogue", sampling, TokenEvents.NONE, str(store.path))
+    template = ChatTemplate(Head("h", "", None), DIALECTS[kind], MODEL, asked_of, store)
+    sent = b"".join(template.request(requests(1, asked_of), 0, 9))
+    body = json.loads(sent.partition(b"\r\n\r\n")[2])
+    seed = {"seed": 9} if DIALECTS[kind].seeded else {}
+    assert body == CHATS[0] | seed | {
+        "model": MODEL,
+        "stream": False,
+        "temperature": 0.7,
+        "top_p": 0.8,
+        "top_k": 20,
+        "max_completion_tokens": 150,
+        "stop_token_ids": [],
+        "min_p": 0.1,
+        "repetition_penalty": 1.1,
+        "presence_penalty": 0.2,
+        "frequency_penalty": 0.3,
+    }
 
 
 def test_the_first_token_of_a_chat_has_no_id(store: BodyStore) -> None:
@@ -208,7 +237,12 @@ def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
         ([delta(content="a") | {"model": "other"}], "wrong_model", "other"),
         ([delta(content="a", finish="stop")], "bad_answer", "how many"),
         ([delta(content="a"), counts(1)], "bad_answer", "None"),
-        ([delta("content_filter"), counts(1)], "bad_answer", "content_filter"),
+        ([delta(content="a"), delta("content_filter"), counts(1)], "content_filter", "content_filter"),
+        ([delta(content="a"), delta("abort"), counts(1)], "aborted", "abort"),
+        ([delta("error"), counts(1)], "aborted", "error"),
+        ([delta("eos"), counts(1)], "bad_answer", "eos"),
+        ([delta(refusal="I "), delta(refusal="won't."), delta("stop"), counts(4)], "refusal", "refused: I won't."),
+        ([delta(content=[{"type": "text", "text": "a"}])], "bad_answer", "no chat completion"),
         ([delta(content=5)], "bad_answer", "no chat completion"),
         ([delta(tool_calls=[5])], "bad_answer", "no chat completion"),
         ([delta(tool_calls=[{"index": "x"}])], "bad_answer", "no chat completion"),
@@ -221,6 +255,25 @@ def test_replies_that_are_none(contents: list[Any], kind: str, words: str) -> No
     with pytest.raises(BadAnswer, match=words) as caught:
         read(*contents)
     assert caught.value.kind == kind
+
+
+def test_an_answer_without_content_is_told_as_one_and_judged_by_who_asked() -> None:
+    assert read(delta("stop", content=""), counts(1)) == ({"content": ""}, Finish.STOP, 1)
+
+
+def test_prompts_that_the_server_counts_otherwise_are_counted(tmp_path: Path) -> None:
+    told = [delta(content="a"), delta("stop"), counts(1)]  # a prompt of 4 tokens
+
+    def play(peer: Peer) -> None:
+        while True:
+            peer.request()
+            peer.send(HEAD, *(chunk(frame(each)) for each in told), chunk(DONE), END)
+
+    store = BodyStore.write(tmp_path / "counted", CHATS, tokens=[4, 5, 0])
+    with server(play) as running, core_of(running.url) as core:
+        core.submit(requests(3, workload(bodies=store.path)))
+        assert len(drive(core, 3).replies) == 3
+        assert core.counters()["prompt_lengths_differ"] == 1
 
 
 def test_a_stream_that_breaks_off() -> None:

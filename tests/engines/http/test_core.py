@@ -355,6 +355,10 @@ def test_what_is_asked_of_trtllm_serve() -> None:
             "top_k": 0,
             "max_tokens": 10_000,
             "stop_token_ids": [200_002],
+            "min_p": 0.0,
+            "repetition_penalty": 1.0,
+            "presence_penalty": 0.0,
+            "frequency_penalty": 0.0,
         }
 
 

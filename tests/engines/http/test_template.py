@@ -18,7 +18,8 @@ from tests.engines.http.play import workload
 def made(server: str, of: Workload, prompt: list[int], seed: int = 5) -> tuple[bytes, dict[str, Any]]:
     template = IdsTemplate(Head("host:1", "", None), DIALECTS[server], 'a "name"', of)
     table = PromptTable.from_lists([[1], prompt])
-    head, _, body = template.request(Requests(of, (1,), (1,), table, (1,)), 0, seed).partition(b"\r\n\r\n")
+    (whole,) = template.request(Requests(of, (1,), (1,), table, (1,)), 0, seed)
+    head, _, body = bytes(whole).partition(b"\r\n\r\n")
     assert head.endswith(b"\r\nContent-Length: %d" % len(body))
     return head, json.loads(body)
 
@@ -51,6 +52,10 @@ def test_every_value_is_sent_and_greedy_is_said_so_that_all_take_it(
         "max_new_tokens": 9,
         "stop_token_ids": [3, 4],
         "seed": 5 if dialect.seeded else None,
+        "min_p": 0.0,
+        "repetition_penalty": 1.0,
+        "presence_penalty": 0.0,
+        "frequency_penalty": 0.0,
     }
 
 
@@ -76,6 +81,10 @@ def test_trtllm_serve_gets_no_field_that_it_does_not_know() -> None:
         "top_k",
         "stop_token_ids",
         "detokenize",
+        "min_p",
+        "repetition_penalty",
+        "presence_penalty",
+        "frequency_penalty",
     }
     assert made("trtllm-serve", workload(), [1])[1].keys() <= known
 
