@@ -16,7 +16,7 @@ from harness.engines.launch.weights import made
 from harness.engines.start import EngineSpec
 from harness.errors import EXIT_OK, ConfigError, MissingError
 from harness.serve.faults import PlannedFault
-from harness.serve.settings import CHATS, LARGEST_PORT, ServeSettings
+from harness.serve.settings import CHATS, LARGEST_PORT, LIKE, ServeSettings
 
 
 def run(argv: list[str]) -> int:
@@ -33,6 +33,7 @@ def run(argv: list[str]) -> int:
         host=options.host,
         port=options.port,
         chat=options.chat,
+        like=options.like,
         stream_interval=options.stream_interval,
         seed=options.seed,
         faults=tuple(map(PlannedFault.parse, options.fault)),
@@ -63,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")
     parser.add_argument("--port", type=_port, default=8000, help="0: any, and it is printed (default: %(default)s)")
     parser.add_argument("--chat", choices=CHATS, default="auto", help="how chats become tokens (default: %(default)s)")
+    parser.add_argument("--like", choices=LIKE, default=LIKE[0], help="whose manners it has (default: %(default)s)")
     parser.add_argument(
         "--stream_interval", type=_count, default=1, metavar="N", help="a chunk for the first token and every N-th"
     )

@@ -14,5 +14,7 @@ HTTP. What a client can observe follows TensorRT-LLM's own sources, read in NVID
 * a text of ``openai_server.py`` that is stored without its commit, later than 1.2 too: an answer that breaks is told in
   the stream as an event ``{"error": ...}``, with two ``[DONE]`` behind it.
 
+Where it is asked for vLLM's manners (:mod:`~harness.serve.manners`), it follows vllm 0.32.0 as installed.
+
 ``docs/serve.md`` has the differences, and there are such: what an engine of ours cannot do is refused, never ignored.
 """

@@ -21,15 +21,17 @@ from starlette.routing import Route
 
 import harness
 from harness.errors import ConfigError
-from harness.serve import answers, shapes
+from harness.serve import answers
 from harness.serve.answers import Asked
 from harness.serve.bridge import Bridge, Generation, GenerationFailed
 from harness.serve.chat_words import ChatFormat, Reader
 from harness.serve.faults import HEADER, RETRY_AFTER_S, STATUS, Fault, FaultPlan, Kind
 from harness.serve.line import EventStream, Line, OneResponse, unless_gone, until_gone
+from harness.serve.manners import Manner
 from harness.serve.refusal import BAD_REQUEST, Refusal
 from harness.serve.requests import ChatRequest, CompletionRequest, SampledRequest, read
 from harness.serve.sampling import Limits
+from harness.serve.shapes import Content, to_json
 from harness.serve.texts import Codec
 
 R = TypeVar("R", bound=SampledRequest)
@@ -42,13 +44,18 @@ OTHER_MODEL: Final = "-of-another-name"
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What the endpoints need. ``rows`` is of how many rows a script has answers; None for any."""
+    """What the endpoints need. ``rows`` is of how many rows a script has answers; None for any.
+
+    ``reads_chats`` is whether the engine takes a chat itself, with its images, where the format has it so.
+    """
 
     bridge: Bridge
+    manner: Manner
     limits: Limits
     model: str
     codec: Codec
     chat: ChatFormat
+    reads_chats: bool
     faults: FaultPlan
     rows: int | None
     die: Callable[[], None]
@@ -79,7 +86,7 @@ class Service:
 
     async def health_generate(self, request: Request) -> Response:
         """200 where the engine still answers a chat with a token."""
-        hello = ChatRequest.model_validate(
+        hello = self.manner.chat.model_validate(
             {"messages": [{"role": "user", "content": "hi"}], "model": self.model, "max_tokens": 1, "temperature": 0.0}
         )
         try:
@@ -95,7 +102,7 @@ class Service:
 
     async def models(self, _: Request) -> Response:
         """The one model."""
-        return _json(shapes.models(self.model))
+        return _json(self.manner.shapes.models(self.model, self.limits.info.max_total_tokens))
 
     async def metrics(self, _: Request) -> Response:
         """What this server counts, by the names that iteration statistics have."""
@@ -119,11 +126,11 @@ class Service:
     async def completions(self, request: Request) -> Response:
         """``POST /v1/completions``."""
         fault = self._fault(request)
-        if fault is not None and (instead := await _instead_of_an_answer(fault, request)) is not None:
+        if fault is not None and (instead := await self._instead_of_an_answer(fault, request)) is not None:
             return instead
-        asked_for = await _read(CompletionRequest, request)
-        generation = self._start(asked_for, self._prompt(asked_for), (), request)
-        asked = self._asked(asked_for, fault, ids=not asked_for.detokenize)
+        asked_for = await _read(self.manner.completion, request)
+        generation = self._start(asked_for, self._prompt(asked_for), request)
+        asked = self._asked(asked_for, fault, ids=asked_for.wants_ids)
         decoder = self.codec.decoder(skip_special=asked_for.skip_special_tokens) if asked_for.detokenize else None
         if asked_for.stream:
             return self._stream(answers.completion_events(generation, asked, decoder), generation, fault, request)
@@ -132,9 +139,9 @@ class Service:
     async def chats(self, request: Request) -> Response:
         """``POST /v1/chat/completions``."""
         fault = self._fault(request)
-        if fault is not None and (instead := await _instead_of_an_answer(fault, request)) is not None:
+        if fault is not None and (instead := await self._instead_of_an_answer(fault, request)) is not None:
             return instead
-        asked_for = await _read(ChatRequest, request)
+        asked_for = await _read(self.manner.chat, request)
         with self._told_as_a_chat():
             generation, reader = self._start_chat(asked_for, request)
             asked = self._asked(asked_for, fault)
@@ -150,7 +157,7 @@ class Service:
             yield
         except (GenerationFailed, Refusal) as error:
             if (
-                not self.chat.gpt_oss
+                not self._words_gpt_oss
                 or self.bridge.death is not None
                 or getattr(error, "status", BAD_REQUEST) != BAD_REQUEST
             ):
@@ -174,17 +181,29 @@ class Service:
         return [each for each in prompt if isinstance(each, int)]
 
     def _start_chat(self, asked_for: ChatRequest, request: Request) -> tuple[Generation, Reader]:
-        prompt = asked_for.prompt_token_ids
+        prompt, chat = asked_for.prompt_token_ids, None
         if prompt is None:
             prompt = self.chat.prompt(asked_for)
-        return self._start(asked_for, prompt, self.chat.stop_ids, request), self.chat.reader(asked_for)
+            chat = self.chat.chat(asked_for) if self.reads_chats else None
+        generation = self._start(asked_for, prompt, request, self.chat.stop_ids, chat)
+        return generation, self.chat.reader(asked_for)
 
     def _start(
-        self, asked_for: SampledRequest, prompt: list[int], more_stops: tuple[int, ...], request: Request
+        self,
+        asked_for: SampledRequest,
+        prompt: list[int],
+        request: Request,
+        more_stops: tuple[int, ...] = (),
+        chat: bytes | None = None,
     ) -> Generation:
         sampling = self.limits.sampling(asked_for, prompt, more_stops)
         row = self._row(prompt, request.headers.get(ROW_HEADER))
-        return self.bridge.generate(prompt, sampling, row=row, streamed=bool(asked_for.stream))
+        return self.bridge.generate(prompt, sampling, row=row, streamed=bool(asked_for.stream), chat=chat)
+
+    @property
+    def _words_gpt_oss(self) -> bool:
+        """Whether chats are gpt-oss's, and those are worded in a way of their own."""
+        return self.chat.gpt_oss and self.manner.of_gpt_oss is not None
 
     def _row(self, prompt: list[int], header: str | None) -> int:
         if header is not None:
@@ -196,8 +215,9 @@ class Service:
 
     def _asked(self, asked_for: SampledRequest, fault: Fault | None, *, ids: bool = False) -> Asked:
         kind = None if fault is None else fault.kind
-        of_gpt_oss = self.chat.gpt_oss and isinstance(asked_for, ChatRequest)
+        of_gpt_oss = self._words_gpt_oss and isinstance(asked_for, ChatRequest)
         return Asked(
+            manner=self.manner,
             model=asked_for.model + (OTHER_MODEL if kind is Kind.WRONG_MODEL else ""),
             ids=ids and kind is not Kind.NO_IDS,
             usage=asked_for.wants_usage or of_gpt_oss,
@@ -222,7 +242,7 @@ class Service:
 
     async def _whole(
         self,
-        work: Coroutine[Any, Any, shapes.Content],
+        work: Coroutine[Any, Any, Content],
         generation: Generation,
         fault: Fault | None,
         request: Request,
@@ -237,29 +257,32 @@ class Service:
             await asyncio.sleep(fault.seconds)
         if fault is not None and fault.kind is Kind.SSE_ERROR:
             raise Refusal("a fault that was asked for", status=500, kind="InternalServerError")
-        return OneResponse(shapes.to_json(content), fault, Line(request), self.die)
+        return OneResponse(to_json(content), fault, Line(request), self.die)
 
     async def _refused(self, _: Request, error: Exception) -> Response:
-        return _error(error) if isinstance(error, Refusal) else Response(status_code=500)
+        return self._error(error) if isinstance(error, Refusal) else Response(status_code=500)
 
     async def _failed(self, _: Request, error: Exception) -> Response:
         if self.bridge.death is None:
-            return _error(Refusal(str(error)))
-        return _error(Refusal(str(error), status=500, kind="InternalServerError"))
+            return self._error(Refusal(str(error)))
+        return self._error(Refusal(str(error), status=500, kind="InternalServerError"))
 
+    async def _instead_of_an_answer(self, fault: Fault, request: Request) -> Response | None:
+        if fault.kind is Kind.HANG:
+            await request.body()
+            await until_gone(request.receive)
+            return Response()
+        if fault.kind not in STATUS:
+            return None
+        status, kind = STATUS[fault.kind]
+        response = self._error(Refusal("a fault that was asked for", status=status, kind=kind))
+        if fault.kind is Kind.TOO_MANY:
+            response.headers["retry-after"] = str(RETRY_AFTER_S)
+        return response
 
-async def _instead_of_an_answer(fault: Fault, request: Request) -> Response | None:
-    if fault.kind is Kind.HANG:
-        await request.body()
-        await until_gone(request.receive)
-        return Response()
-    if fault.kind not in STATUS:
-        return None
-    status, kind = STATUS[fault.kind]
-    response = _error(Refusal("a fault that was asked for", status=status, kind=kind))
-    if fault.kind is Kind.TOO_MANY:
-        response.headers["retry-after"] = str(RETRY_AFTER_S)
-    return response
+    def _error(self, refusal: Refusal) -> Response:
+        content = self.manner.shapes.error(refusal.message, refusal.kind, refusal.status)
+        return _json(content, refusal.status)
 
 
 async def _read(model: type[R], request: Request) -> R:
@@ -267,11 +290,7 @@ async def _read(model: type[R], request: Request) -> R:
 
 
 def _json(content: object, status: int = 200) -> Response:
-    return Response(shapes.to_json(content), status, media_type="application/json")
-
-
-def _error(refusal: Refusal) -> Response:
-    return _json(shapes.error(refusal.message, refusal.kind, refusal.status), refusal.status)
+    return Response(to_json(content), status, media_type="application/json")
 
 
 async def _no_such_place(_: Request, error: Exception) -> Response:

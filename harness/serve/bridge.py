@@ -11,11 +11,14 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from harness.engines.base import (
     Answers,
     Event,
     Failure,
     Finish,
+    Int32Array,
     PromptTable,
     Requests,
     Sampling,
@@ -23,6 +26,7 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
+from harness.engines.bodies import chat_as_prompt
 from harness.engines.connection import Connection
 from harness.errors import EngineDied
 
@@ -114,15 +118,22 @@ class Bridge:
         """How many answers are under way or wait."""
         return len(self._under_way)
 
-    def generate(self, prompt: list[int], sampling: Sampling, *, row: int, streamed: bool) -> Generation:
-        """Starts an answer; ``row`` is what a scripted engine answers by. Raises GenerationFailed for a dead engine."""
+    def generate(
+        self, prompt: list[int], sampling: Sampling, *, row: int, streamed: bool, chat: bytes | None = None
+    ) -> Generation:
+        """Starts an answer; ``row`` is what a scripted engine answers by. Raises GenerationFailed for a dead engine.
+
+        ``chat`` is the chat that the prompt is of, for an engine that reads chats itself.
+        """
         if self.death is not None:
             raise GenerationFailed(self.death.what)
         number = next(self._numbers)
         interval = self._interval if streamed else None
         generation = self._under_way[number] = Generation(number, len(prompt), sampling.max_new_tokens, interval)
-        workload = Workload(DATASET, sampling, TokenEvents.ALL if streamed else TokenEvents.NONE)
-        requests = Requests(workload, (number,), (row,), PromptTable.from_lists([prompt]), (0,))
+        events = TokenEvents.ALL if streamed else TokenEvents.NONE
+        workload = Workload(DATASET, sampling, events, chat_prompts=chat is not None)
+        prompts = PromptTable.from_lists([prompt]) if chat is None else _one(chat_as_prompt(chat))
+        requests = Requests(workload, (number,), (row,), prompts, (0,))
         self._watch_room(self._connection.submit(requests))
         return generation
 
@@ -196,3 +207,7 @@ class Bridge:
                 generation.end(event.tokens[start:end].tolist(), FINISH[finish])
                 self.completed += 1
             start = end
+
+
+def _one(prompt: Int32Array) -> PromptTable:
+    return PromptTable(prompt, np.zeros(1, np.int64), np.array([len(prompt)], np.int64))

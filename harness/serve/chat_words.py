@@ -49,6 +49,9 @@ class ChatFormat(Protocol):
     def prompt(self, request: ChatRequest) -> list[int]:
         """The ids of a conversation, up to where the answer begins. Raises Refusal."""
 
+    def chat(self, request: ChatRequest) -> bytes | None:
+        """The chat itself as JSON, for an engine that reads chats with their images; None where ids are all."""
+
     def reader(self, request: ChatRequest) -> Reader:
         """For one answer."""
 

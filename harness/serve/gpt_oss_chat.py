@@ -48,6 +48,9 @@ class GptOssChat:
         conversation = harmony.Conversation.from_messages(said)
         return vocab.encoding().render_conversation_for_completion(conversation, harmony.Role.ASSISTANT)
 
+    def chat(self, request: ChatRequest) -> None:
+        """The engine gets ids."""
+
     def reader(self, request: ChatRequest) -> Reader:
         """For one answer."""
         return GptOssReader(self._codec, allows_calls=bool(tools_of(request)))

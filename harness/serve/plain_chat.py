@@ -37,6 +37,9 @@ class PlainChat:
             lines.insert(0, f"<|tools|>\n{json.dumps(tools)}\n")
         return self._codec.encode("".join(lines) + ("<|assistant|>\n" if request.add_generation_prompt else ""))
 
+    def chat(self, request: ChatRequest) -> None:
+        """The engine gets ids."""
+
     def reader(self, request: ChatRequest) -> Reader:
         """For one answer."""
         return PlainReader(self._codec.decoder(skip_special=request.skip_special_tokens))

@@ -128,6 +128,11 @@ class CompletionRequest(SampledRequest):
     add_special_tokens: bool = True
 
     @property
+    def wants_ids(self) -> bool:
+        """Whether the answer is to have its token ids."""
+        return not self.detokenize
+
+    @property
     def output_cap(self) -> int | None:
         """``max_tokens``."""
         return self.max_tokens
@@ -212,6 +217,13 @@ class ChatRequest(SampledRequest):
     def output_cap(self) -> int | None:
         """``max_completion_tokens``, or ``max_tokens`` by its older name."""
         return self.max_completion_tokens
+
+    def received(self) -> dict[str, Any]:
+        """The chat itself, its messages and tools as they were received."""
+        chat: dict[str, Any] = {"messages": [message.model_dump(exclude_unset=True) for message in self.messages]}
+        if self.tools and self.tool_choice != "none":
+            chat["tools"] = [tool.model_dump(exclude_unset=True) for tool in self.tools]
+        return chat
 
     @model_validator(mode="before")
     @classmethod

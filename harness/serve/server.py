@@ -12,27 +12,23 @@ import socket
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import uvicorn
 
-from harness.benchmarks.gpt_oss_120b import vocab
 from harness.engines.base import EngineInfo
-from harness.engines.checkpoint import read_config
 from harness.engines.connection import Connection
 from harness.engines.scripted_answers import read_answers
 from harness.engines.start import EngineProcess, EngineSpec, start_engine
 from harness.errors import ConfigError, MissingError
 from harness.serve.app import Service
 from harness.serve.bridge import DATASET, Bridge
-from harness.serve.chat_words import ChatFormat
 from harness.serve.faults import FaultPlan
-from harness.serve.gpt_oss_chat import GptOssChat
 from harness.serve.line import OpenLineProtocol
-from harness.serve.plain_chat import PlainChat
+from harness.serve.manners import MANNERS
 from harness.serve.sampling import Limits
 from harness.serve.settings import ServeSettings
-from harness.serve.texts import Codec, GptOssCodec, PlainCodec
+from harness.serve.tongues import defaults, end_ids, tongue
 
 KEEP_ALIVE_S: Final = 5
 """trtllm-serve's."""
@@ -102,16 +98,19 @@ async def _serve(
     die: Callable[[], NoReturn],
 ) -> None:
     info = engine.info
-    codec, chat = _tongue(settings, info)
-    limits = Limits(info, _end_ids(settings.engine), settings.seed)
+    manner = MANNERS[settings.like]
+    codec, chat = tongue(settings, info)
+    limits = Limits(info, end_ids(settings.engine), settings.seed, defaults(settings.engine), manner.shapes.too_long)
     connection = Connection(engine.socket, log=engine.log)
     bridge = Bridge(connection, stream_interval=settings.stream_interval, on_death=lambda: server.mourn())
     service = Service(
         bridge=bridge,
+        manner=manner,
         limits=limits,
         model=settings.model,
         codec=codec,
         chat=chat,
+        reads_chats=info.kind == "torch",
         faults=FaultPlan(settings.faults),
         rows=_rows(settings.engine, info),
         die=die,
@@ -202,31 +201,6 @@ class _Server(uvicorn.Server):
 def _url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _tongue(settings: ServeSettings, info: EngineInfo) -> tuple[Codec, ChatFormat]:
-    """Text and chats, gpt-oss's where they can be. Raises MissingError where they must be and cannot."""
-    plain = PlainCodec(info.vocab_size)
-    if settings.chat == "plain" or (settings.chat == "auto" and info.vocab_size != vocab.VOCAB_SIZE):
-        return plain, PlainChat(plain)
-    if info.vocab_size != vocab.VOCAB_SIZE:
-        raise ConfigError(
-            f"the engine's vocabulary has {info.vocab_size} ids", expected=f"{vocab.VOCAB_SIZE} for gpt-oss's chat"
-        )
-    try:
-        return GptOssCodec(), GptOssChat()
-    except MissingError:
-        if settings.chat == "auto":
-            return plain, PlainChat(plain)
-        raise
-
-
-def _end_ids(spec: EngineSpec) -> tuple[int, ...]:
-    """What ends an answer by the checkpoint's own word; a script knows no end token."""
-    if spec.kind != "torch":
-        return ()
-    found: Any = read_config(Path(str(spec.settings["checkpoint"]))).get("eos_token_id")
-    return tuple(each for each in (found if isinstance(found, list) else [found]) if isinstance(each, int))
 
 
 def _rows(spec: EngineSpec, info: EngineInfo) -> int | None:

@@ -1,6 +1,7 @@
 """What the server says, field by field in trtllm-serve's order.
 
-JSON is compact and not escaped beyond need, as pydantic and Starlette write it there. Every chunk has an id of its own.
+JSON is compact and not escaped beyond need, as pydantic and Starlette write it there. Every chunk has an id of its own,
+whatever ``answer`` it is of.
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ def broken_stream(message: str) -> bytes:
     return event({"error": told}) + DONE + DONE
 
 
+def too_long(limit: int, prompt_tokens: int, asked: int | None) -> str:
+    """Why a prompt is refused for which there is no room."""
+    room = limit - prompt_tokens
+    return (
+        f"`default_max_tokens` ({room}) must be greater than 0, "
+        f"`default_max_tokens` ({room}) = max_seq_len ({limit}) - prompt tokens ({prompt_tokens})"
+    )
+
+
 def usage(prompt_tokens: int, completion_tokens: int, *, details: bool = True) -> Content:
     """The counts; nothing is ever cached here. A chat of gpt-oss has no ``details``."""
     return {
@@ -50,7 +60,9 @@ def usage(prompt_tokens: int, completion_tokens: int, *, details: bool = True) -
     }
 
 
-def completion(model: str, text: str, ids: Sequence[int] | None, finish: str | None, counts: Content) -> Content:
+def completion(
+    model: str, answer: str, text: str, ids: Sequence[int] | None, finish: str | None, counts: Content
+) -> Content:
     """The response to a completion that does not stream."""
     choice = {
         "index": 0,
@@ -67,7 +79,7 @@ def completion(model: str, text: str, ids: Sequence[int] | None, finish: str | N
 
 
 def completion_chunk(
-    model: str, text: str, ids: Sequence[int] | None, finish: str | None, counts: Content | None
+    model: str, answer: str, text: str, ids: Sequence[int] | None, finish: str | None, counts: Content | None
 ) -> Content:
     """A chunk of a completion."""
     choice = {
@@ -82,13 +94,13 @@ def completion_chunk(
     return _head("cmpl", "text_completion", model) | {"choices": [choice], "usage": counts}
 
 
-def usage_chunk(model: str, counts: Content) -> Content:
+def usage_chunk(model: str, answer: str, counts: Content, *, of_chat: bool) -> Content:
     """The last chunk of a stream that tells its counts. It is a chat's even behind completions."""
     told = {name: count for name, count in counts.items() if count is not None}
     return _head("chatcmpl", "chat.completion.chunk", model) | {"choices": [], "usage": told}
 
 
-def chat(model: str, message: Content, finish: str | None, counts: Content) -> Content:
+def chat(model: str, answer: str, message: Content, finish: str | None, counts: Content) -> Content:
     """The response to a chat that does not stream; ``message`` has what the answer has of its fields."""
     whole: Content = {"role": "assistant", "content": None, "reasoning_content": None, "reasoning": None}
     choice = {
@@ -104,7 +116,7 @@ def chat(model: str, message: Content, finish: str | None, counts: Content) -> C
     return _response("chatcmpl", "chat.completion", model, choice, counts)
 
 
-def chat_chunk(model: str, delta: Content, finish: str | None, counts: Content | None) -> Content:
+def chat_chunk(model: str, answer: str, delta: Content, finish: str | None, counts: Content | None) -> Content:
     """A chunk of a chat: what is null is left out."""
     choice: Content = {"index": 0, "delta": delta}
     if finish is not None:
@@ -123,8 +135,8 @@ def tool_call_id() -> str:
     return f"chatcmpl-tool-{uuid.uuid4().hex}"
 
 
-def models(name: str) -> Content:
-    """``/v1/models``: the one there is."""
+def models(name: str, max_total_tokens: int) -> Content:
+    """``/v1/models``: the one there is; how long an answer may be is not told."""
     card = {"id": name, "object": "model", "created": int(time.time()), "owned_by": "tensorrt_llm"}
     return {"object": "list", "data": [card]}
 

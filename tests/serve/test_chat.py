@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import io
 import json
 import random
 import struct
@@ -196,11 +197,31 @@ def test_an_image_is_measured() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "lossless", "mode"),
+    [
+        ("PNG", False, "P"),
+        ("JPEG", False, "RGB"),
+        ("WEBP", False, "RGB"),
+        ("webp", True, "RGB"),
+        ("WEBP", False, "RGBA"),
+    ],
+)
+def test_images_of_pillows_are_measured(kind: str, lossless: bool, mode: str) -> None:
+    image = pytest.importorskip("PIL.Image", reason="needs the [qwen3-vl] extra")
+    file = io.BytesIO()
+    image.new(mode, (301, 17)).save(file, kind, **({"lossless": True} if lossless else {}))
+    found = images.read(url(file.getvalue(), kind))
+    assert (found.width, found.height) == (301, 17)
+
+
+@pytest.mark.parametrize(
     ("place", "words"),
     [
         ("file:///etc/passwd", "fetches nothing"),
         ("data:image/png;base64,%%%", "base64 cannot be read"),
-        (url(b"GIF89a"), "neither PNG nor JPEG"),
+        (url(b"GIF89a"), "neither PNG nor JPEG nor WebP"),
+        (url(b"RIFF\x00\x00\x00\x00WEBPVP8 ", "WEBP"), "says no size"),
+        (url(b"RIFF\x00\x00\x00\x00WEBPVP8 " + bytes(20), "WEBP"), "says no size"),
         (url(png(3, 2)[:20]), "says no size"),
         (url(png(0, 2)), "says no size"),
         (url(jpeg_head(1, 1)[:30], "jpeg"), "says no size"),
@@ -214,7 +235,11 @@ def test_what_is_no_image(place: str, words: str) -> None:
 
 @given(st.binary(max_size=64))
 def test_no_bytes_break_the_reader_of_images(data: bytes) -> None:
-    for head in (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"):
+    for head in (
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff",
+        *(b"RIFF1234WEBP" + kind for kind in (b"VP8 ", b"VP8L", b"VP8X")),
+    ):
         try:
             found = images.read(url(head + data))
         except Refusal:
