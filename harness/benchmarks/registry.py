@@ -10,7 +10,10 @@ from harness.errors import UnknownName
 from harness.rules import RulePack
 
 # Named, not imported: a verb that asks for names should not pay for every benchmark's libraries.
-_MODULES = {"gpt-oss-120b": "harness.benchmarks.gpt_oss_120b.benchmark"}
+_MODULES = {
+    "gpt-oss-120b": "harness.benchmarks.gpt_oss_120b.benchmark",
+    "qwen3-vl-235b-a22b": "harness.benchmarks.qwen3_vl_235b_a22b.benchmark",
+}
 
 
 def names() -> list[str]:

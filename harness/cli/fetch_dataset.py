@@ -1,42 +1,89 @@
-"""``fetch_dataset``: the benchmark's own data set from MLCommons' storage, checked. No other verb asks a network."""
+"""``fetch_dataset``: the benchmark's own data set from where it is published, checked. No other verb asks a network."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from harness import benchmarks, env, rules
 from harness.benchmarks.download import Fetched, State, Told, megabytes
 from harness.benchmarks.gpt_oss_120b.fetch import Source, described
-from harness.benchmarks.gpt_oss_120b.files import NAME
+from harness.benchmarks.gpt_oss_120b.files import NAME as GPT_OSS
+from harness.benchmarks.qwen3_vl_235b_a22b import fetch as catalogue
+from harness.benchmarks.qwen3_vl_235b_a22b.files import NAME as QWEN3_VL
+from harness.benchmarks.qwen3_vl_235b_a22b.files import tables
 from harness.cli.console import ERR, OUT
 from harness.cli.options import folder
-from harness.errors import EXIT_OK, UnknownName
+from harness.errors import EXIT_OK, ConfigError, UnknownName
 from harness.report.downloads import telling
 from harness.report.progress import LinePrinter
+from harness.rules import RulePack
 
 
 def run(argv: list[str]) -> int:
     """Fetches what is not there, or only looks (``--verify``); then reads every table as runs do."""
     parser = argparse.ArgumentParser(prog="python -m harness fetch_dataset", description=__doc__)
-    parser.add_argument("--benchmark", default=NAME, help="which benchmark's (default: %(default)s)")
+    parser.add_argument("--benchmark", default=GPT_OSS, help="which benchmark's (default: %(default)s)")
     parser.add_argument("--round", default=rules.LATEST, help="whose data set (default: %(default)s)")
     parser.add_argument("--data_dir", type=folder, metavar="DIR", help="where data sets lie (default: build/data)")
     parser.add_argument("--verify", action="store_true", help="check the files that are there; ask no network")
+    parser.add_argument(
+        "--adopt", type=folder, metavar="FILE", help=f"{QWEN3_VL}: take a table that you put there; with --revision"
+    )
+    parser.add_argument("--revision", metavar="SHA", help="of what revision the table of --adopt is, as you know")
     options = parser.parse_args(argv)
-    if options.benchmark != NAME:
-        raise UnknownName("benchmark", options.benchmark, [NAME])
-    pack = rules.load(options.round)
-    own, data_dir = pack.token_benchmark(NAME), options.data_dir or env.data_dir()
-    source = Source.of(data_dir / NAME, own)
-    if options.verify:
+    if options.benchmark not in (GPT_OSS, QWEN3_VL):
+        raise UnknownName("benchmark", options.benchmark, [GPT_OSS, QWEN3_VL])
+    pack, data_dir = rules.load(options.round), options.data_dir or env.data_dir()
+    if options.benchmark == QWEN3_VL:
+        return _catalogue(pack, data_dir, options)
+    if options.adopt or options.revision:
+        raise ConfigError(f"--adopt and --revision are for {QWEN3_VL}", where=f"--benchmark={options.benchmark}")
+    return _gpt_oss(pack, data_dir, verify=options.verify)
+
+
+def _gpt_oss(pack: RulePack, data_dir: Path, *, verify: bool) -> int:
+    own = pack.token_benchmark(GPT_OSS)
+    source = Source.of(data_dir / GPT_OSS, own)
+    if verify:
         found = source.verify()
     else:
         with telling(ERR) as tell:
             found = source.fetch(Told(tell, LinePrinter(ERR)))
     _print(found)
-    for line in described(benchmarks.get(NAME, pack), data_dir, own):
+    for line in described(benchmarks.get(GPT_OSS, pack), data_dir, own):
         OUT.print(line, markup=False)
-    OUT.print(f"the data set is complete: {source.folder}", markup=False)
+    return _complete(source.folder)
+
+
+def _catalogue(pack: RulePack, data_dir: Path, options: argparse.Namespace) -> int:
+    benchmark = benchmarks.get(QWEN3_VL, pack)
+    wanted, place = tables(pack.image_benchmark(QWEN3_VL)), data_dir / QWEN3_VL
+    if bool(options.adopt) != bool(options.revision):
+        raise ConfigError("--adopt and --revision go together", mend="name the file and what revision it is of")
+    catalogue.refuse_stand_in(place)
+    if options.adopt:
+        known = catalogue.adopt(options.adopt, options.revision, place, wanted)
+        OUT.print(f"{known.rows:,} rows, taken for {known.repo} at {known.revision}: {options.adopt}", markup=False)
+        return EXIT_OK
+    for table in wanted:
+        if options.verify:
+            catalogue.verify_pictures(place, table, _tell)
+        else:
+            catalogue.fetch(place, table, _tell)
+        read = benchmark.dataset(data_dir, table.table)
+        OUT.print(f"{table.table}: {read.rows:,} rows, {read.files[0].path}", markup=False)
+        for line in benchmark.ready_to_score(read):
+            OUT.print(line, markup=False)
+    return _complete(place)
+
+
+def _tell(line: str) -> None:
+    ERR.print(line, markup=False)
+
+
+def _complete(place: Path) -> int:
+    OUT.print(f"the data set is complete: {place}", markup=False)
     return EXIT_OK
 
 

@@ -17,11 +17,12 @@ def run(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness make_dataset", description=__doc__)
     parser.add_argument("--benchmark", default=_DEFAULT, help="which benchmark's (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="what its questions are drawn with (default: %(default)s)")
+    parser.add_argument("--rows", type=int, metavar="N", help="at most so many rows a table, where it can be shorter")
     parser.add_argument("--round", default=rules.LATEST, help="whose row counts (default: %(default)s)")
     parser.add_argument("--data_dir", type=folder, metavar="DIR", help="where data sets lie (default: build/data)")
     options = parser.parse_args(argv)
     benchmark = benchmarks.get(options.benchmark, rules.load(options.round))
-    made = benchmark.make_dataset(options.data_dir or env.data_dir(), seed=options.seed)
+    made = benchmark.make_dataset(options.data_dir or env.data_dir(), seed=options.seed, rows=options.rows)
     word = "made" if made.made else "is there already"
     OUT.print(
         f"stand-in data set {word}: {made.folder} (not the benchmark's: runs on it are never submittable)", markup=False

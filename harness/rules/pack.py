@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, Field, model_validator
 
 from harness.errors import UnknownName
-from harness.rules.benchmark import AnyBenchmark, BenchmarkRules, TokenRules
+from harness.rules.benchmark import AnyBenchmark, BenchmarkRules, ImageRules, TokenRules
 from harness.rules.layouts import Layouts, Tree
 from harness.rules.rulings import Profile, Ruling, Said
 from harness.rules.values import FirstLoadGen, Ruled, Seeds, Source, Strict, SystemFields
@@ -81,6 +81,13 @@ class RulePack(Strict):
         rules = self.benchmark(name)
         if not isinstance(rules, TokenRules):
             raise TypeError(f"{name} is no benchmark of token ids")
+        return rules
+
+    def image_benchmark(self, name: str) -> ImageRules:
+        """The rules of a benchmark of pictures; TypeError where it is of another kind, a fault of the caller's."""
+        rules = self.benchmark(name)
+        if not isinstance(rules, ImageRules):
+            raise TypeError(f"{name} is no benchmark of pictures")
         return rules
 
     def ruling(self, id_: str) -> Ruling:

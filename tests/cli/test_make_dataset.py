@@ -24,7 +24,7 @@ def test_what_it_says(
 ) -> None:
     asked = []
 
-    def make(self: GptOss120b, data_dir: Path, *, seed: int) -> Made:
+    def make(self: GptOss120b, data_dir: Path, *, seed: int, rows: int | None = None) -> Made:
         asked.append((data_dir, seed))
         return Made(folder=data_dir / "[gpt]", seed=seed, rows={}, sha256={}, made=made)
 
