@@ -1,7 +1,7 @@
 """Checkpoints: what one is called and hashes to, and tiny stand-ins with the architecture of the real ones.
 
-:func:`digest` and :func:`describe` read files only; torch and transformers are imported by nothing but
-:func:`make_tiny_gpt_oss`, and only when there is something to make.
+:func:`digest` and :func:`describe` read files only; torch and transformers are imported only when there is something
+to make: by :func:`make_tiny_gpt_oss` here, by :mod:`~harness.engines.tiny_qwen3_vl` for the other target.
 
 A stand-in has the target's layers, attention sinks, sliding window, mixture of experts and full vocabulary at a
 fraction of its width. Its weights are random: it shows that inference runs, never how well the target answers. It
@@ -16,6 +16,7 @@ import shutil
 import struct
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from harness.engines.base import Checkpoint
 from harness.errors import ConfigError, MissingError
 
 if TYPE_CHECKING:
-    from transformers import GptOssForCausalLM
+    from transformers import PreTrainedModel
 
 STAND_IN = "STAND_IN.json"
 """The file that marks a checkpoint as a stand-in and says how it was made."""
@@ -72,7 +73,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The ``config.json`` of a checkpoint. Raises MissingError (no folder), ConfigError (none, or not JSON)."""
     if not folder.is_dir():
         raise _no_folder(folder)
-    config = _read_json(folder / "config.json")
+    config = read_json(folder / "config.json")
     if config is None:
         raise ConfigError(
             "this folder is no checkpoint: it has no config.json",
@@ -137,13 +138,21 @@ def make_tiny_gpt_oss(
         "seed": seed,
         "end_token": "never sampled",
         "config": config,
-        "versions": {"torch": _version("torch"), "transformers": _version("transformers")},
+        "versions": library_versions(),
     }
+    return stand_in(folder, asked, lambda made: _save_gpt_oss(made, config, seed))
+
+
+def stand_in(folder: Path, asked: Mapping[str, object], save: Callable[[Path], None]) -> Path:
+    """A stand-in that is as ``asked``, which :data:`STAND_IN` will say; ``save`` writes the rest into a new folder.
+
+    One made earlier is used again where it says the same. ConfigError where ``folder`` is no stand-in.
+    """
     if not _there_already(folder, asked):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
             made = Path(scratch) / "new"
-            _save_gpt_oss(made, config, seed)
+            save(made)
             (made / STAND_IN).write_text(json.dumps(asked, indent=2) + "\n", encoding="utf-8")
             _put_in_place(made, folder, asked, Path(scratch) / "old")
     return folder
@@ -157,28 +166,27 @@ def _save_gpt_oss(folder: Path, config: dict[str, int], seed: int) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = GptOssForCausalLM(GptOssConfig(**config))
-    _never_stop(model)
+    end = model.config.eos_token_id
+    if end is not None and end < model.config.vocab_size:
+        never_sampled(model, slice(end, end + 1))
     model.to(torch.bfloat16).save_pretrained(folder)
 
 
-def _never_stop(model: GptOssForCausalLM) -> None:
-    """Keeps the end token from being sampled, so that every answer runs to its cap.
+def never_sampled(model: PreTrainedModel, ids: slice) -> None:
+    """Keeps tokens of a random model from being sampled: its end token, so that every answer runs to its cap.
 
     A random model samples each token about as often as any other: once in some ten thousand answers the end token would
     come first or second, and an answer so short is a failed sample. The first coordinate of every embedding is made the
-    same, well above the others, and the end token's row of the head is set against it.
+    same, well above the others, and the tokens' rows of the head are set against it.
     """
     import torch
 
-    end = model.config.eos_token_id
-    if end is None or end >= model.config.vocab_size:
-        return
     with torch.no_grad():
         model.get_input_embeddings().weight[:, 0] = _SHARED_COORDINATE
-        model.get_output_embeddings().weight[end, 0] = _AGAINST_THE_END
+        model.get_output_embeddings().weight[ids, 0] = _AGAINST_THE_END
 
 
-def _there_already(folder: Path, asked: dict[str, object]) -> bool:
+def _there_already(folder: Path, asked: Mapping[str, object]) -> bool:
     if not folder.exists():
         return False
     found = _read_stand_in(folder) if folder.is_dir() else None
@@ -192,7 +200,7 @@ def _there_already(folder: Path, asked: dict[str, object]) -> bool:
     return found == asked
 
 
-def _put_in_place(made: Path, folder: Path, asked: dict[str, object], aside: Path) -> None:
+def _put_in_place(made: Path, folder: Path, asked: Mapping[str, object], aside: Path) -> None:
     """Renames ``made`` to ``folder``; another process that was first with the same stand-in wins."""
     if folder.exists():
         folder.rename(aside)
@@ -202,6 +210,11 @@ def _put_in_place(made: Path, folder: Path, asked: dict[str, object], aside: Pat
         if not _there_already(folder, asked):
             raise
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of what makes weights from a seed. Raises MissingError where it is not installed."""
+    return {name: _version(name) for name in ("torch", "transformers")}
 
 
 def _version(package: str) -> str:
@@ -220,10 +233,10 @@ def _no_folder(folder: Path) -> MissingError:
 
 
 def _read_stand_in(folder: Path) -> dict[str, Any] | None:
-    return _read_json(folder / STAND_IN)
+    return read_json(folder / STAND_IN)
 
 
-def _read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> dict[str, Any] | None:
     """The JSON object in ``path``, None where there is no such file. Raises ConfigError for anything else."""
     try:
         found = json.loads(path.read_bytes())

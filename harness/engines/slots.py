@@ -11,7 +11,7 @@ Whoever computes asks :meth:`SlotTable.plan`, runs it, and hands the chosen toke
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,7 @@ from harness.engines.base import (
     Tokens,
 )
 from harness.engines.dropping import Line, leave
+from harness.engines.slot_prompts import Prompt, Reader, TokenIds, Unservable
 
 _FAILURES_PER_STEP = 1024
 
@@ -70,7 +71,7 @@ class _Working:
     """The request in one slot."""
 
     number: int
-    prompt: Int32Array
+    prompt: Prompt
     sampling: Sampling
     token_events: TokenEvents
     read: int = 0
@@ -80,10 +81,13 @@ class _Working:
 class SlotTable:
     """The waiting queue and the slots. ``max_total_tokens`` bounds prompt plus output cap of a request."""
 
-    def __init__(self, slots: int, max_total_tokens: int, vocab_size: int, prefill_chunk: int) -> None:
+    def __init__(
+        self, slots: int, max_total_tokens: int, vocab_size: int, prefill_chunk: int, reader: Reader | None = None
+    ) -> None:
         self._max_total_tokens = max_total_tokens
         self._vocab_size = vocab_size
         self._prefill_chunk = prefill_chunk
+        self._reader = reader or TokenIds()
         self._waiting: Line = deque()
         self._working: list[_Working | None] = [None] * slots
         self._prefilling: deque[int] = deque()
@@ -123,56 +127,63 @@ class SlotTable:
                     self._prefilling.remove(slot)
 
     def admit(self) -> list[Event]:
-        """Moves waiting requests into free slots; returns the failures of those that cannot be served."""
+        """Moves waiting requests into free slots; returns the failures of those that cannot be served.
+
+        No more than the next step reads of: to seat a request may mean to look at an image, for which the answers under
+        way would wait.
+        """
         failures: list[Event] = []
+        unread = sum(self._unread(slot) for slot in self._prefilling)
         for slot, working in enumerate(self._working):
-            if working is None:
-                self._fill(slot, failures)
+            if working is None and unread < self._prefill_chunk and self._fill(slot, failures):
+                unread += self._unread(slot)
         return failures
 
-    def _fill(self, slot: int, failures: list[Event]) -> None:
+    def _unread(self, slot: int) -> int:
+        working = self._at(slot)
+        return len(working.prompt.ids) - working.read
+
+    def _fill(self, slot: int, failures: list[Event]) -> bool:
         while self._waiting and len(failures) < _FAILURES_PER_STEP:
             requests, places = self._waiting[0]
             place = next(places, None)
             if place is None:
                 self._waiting.popleft()
                 continue
-            failure = self._unservable(requests, place)
-            if failure is None:
+            try:
                 self._seat(slot, requests, place)
-                return
-            failures.append(failure)
-
-    def _unservable(self, requests: Requests, place: int) -> Failure | None:
-        prompt = requests.prompt(place)
-        cap = requests.workload.sampling.max_new_tokens
-        number = int(requests.numbers[place])
-        if not len(prompt):
-            return Failure(number, "empty_prompt", "the prompt has no tokens")
-        limit = self._max_total_tokens
-        if len(prompt) + cap > limit:
-            text = f"a prompt of {len(prompt)} tokens and a cap of {cap} exceed the engine's {limit} in all"
-            return Failure(number, "prompt_too_long", text)
-        if int(prompt.min()) < 0 or int(prompt.max()) >= self._vocab_size:
-            text = f"the prompt has token ids outside 0..{self._vocab_size - 1}"
-            return Failure(number, "bad_token", text)
-        return None
+            except Unservable as problem:
+                failures.append(Failure(int(requests.numbers[place]), problem.kind, str(problem)))
+            else:
+                return True
+        return False
 
     def _seat(self, slot: int, requests: Requests, place: int) -> None:
         workload = requests.workload
-        stops = workload.sampling.stop_token_ids
-        self._working[slot] = _Working(
-            int(requests.numbers[place]), requests.prompt(place), workload.sampling, workload.token_events
-        )
+        prompt = self._reader.read(requests, place)
+        self._check(prompt.ids, workload.sampling.max_new_tokens)
+        self._reader.seat(slot, prompt)
+        self._working[slot] = _Working(int(requests.numbers[place]), prompt, workload.sampling, workload.token_events)
         self._prefilling.append(slot)
         self._answered[slot] = 0
         self._cap[slot] = workload.sampling.max_new_tokens
+        stops = prompt.stop_token_ids
         if len(stops) > self._stops.shape[1]:
             wider = np.full((len(self._stops), len(stops)), -1, np.int64)
             wider[:, : self._stops.shape[1]] = self._stops
             self._stops = wider
         self._stops[slot] = -1
         self._stops[slot, : len(stops)] = stops
+
+    def _check(self, ids: Int32Array, cap: int) -> None:
+        if not len(ids):
+            raise Unservable("empty_prompt", "the prompt has no tokens")
+        limit = self._max_total_tokens
+        if len(ids) + cap > limit:
+            text = f"a prompt of {len(ids)} tokens and a cap of {cap} exceed the engine's {limit} in all"
+            raise Unservable("prompt_too_long", text)
+        if int(ids.min()) < 0 or int(ids.max()) >= self._vocab_size:
+            raise Unservable("bad_token", f"the prompt has token ids outside 0..{self._vocab_size - 1}")
 
     def plan(self) -> Plan | None:
         """The next forward pass: all slots that decode, and ``prefill_chunk`` tokens of prompts; None if idle."""
@@ -184,8 +195,8 @@ class SlotTable:
         slots, positions = [decoding], [self._position[decoding]]
         chosen_at, chosen_slots, end = list(range(len(decoding))), decoding.tolist(), len(decoding)
         for piece in pieces:
-            prompt = self._at(piece.slot).prompt
-            tokens.append(prompt[piece.start : piece.start + piece.count].astype(np.int64))
+            ids = self._at(piece.slot).prompt.ids
+            tokens.append(ids[piece.start : piece.start + piece.count].astype(np.int64))
             slots.append(np.full(piece.count, piece.slot, np.int64))
             positions.append(np.arange(piece.start, piece.start + piece.count, dtype=np.int64))
             end += piece.count
@@ -207,7 +218,7 @@ class SlotTable:
         room, pieces = self._prefill_chunk, []
         for slot in self._prefilling:
             working = self._at(slot)
-            left = len(working.prompt) - working.read
+            left = self._unread(slot)
             count = min(room, left)
             if not count:
                 break
@@ -229,7 +240,7 @@ class SlotTable:
         self._answered[kept] += 1
         finished = stopped | (self._answered[slots] == self._cap[slots])
         if finished.any():
-            events.append(self._finish(slots[finished], stopped[finished], now_ns))
+            events += self._finish(slots[finished], stopped[finished], now_ns)
         return events
 
     def _book_pieces(self, plan: Plan, now_ns: int) -> None:
@@ -256,12 +267,24 @@ class SlotTable:
         positions = self._answered[slots[places]].tolist()
         return [Tokens([number for _, number in told], positions, tokens[places].astype(np.int32), now_ns)]
 
-    def _finish(self, slots: Int64Array, stopped: np.ndarray[tuple[int], np.dtype[np.bool_]], now_ns: int) -> Answers:
-        done = [self._at(slot) for slot in slots.tolist()]
-        answers = [self._answers[slot, : self._answered[slot]] for slot in slots.tolist()]
+    def _finish(
+        self, slots: Int64Array, stopped: np.ndarray[tuple[int], np.dtype[np.bool_]], now_ns: int
+    ) -> list[Event]:
+        """Whole answers, those together that are told alike."""
+        places: dict[Callable[[Answers], Event], list[int]] = {}
+        for place, slot in enumerate(slots.tolist()):
+            places.setdefault(self._at(slot).prompt.tell, []).append(place)
+        events = [tell(self._answers_in(slots[alike], stopped[alike], now_ns)) for tell, alike in places.items()]
         self._decodes[slots] = False
         for slot in slots.tolist():
             self._working[slot] = None
+        return events
+
+    def _answers_in(
+        self, slots: Int64Array, stopped: np.ndarray[tuple[int], np.dtype[np.bool_]], now_ns: int
+    ) -> Answers:
+        done = [self._at(slot) for slot in slots.tolist()]
+        answers = [self._answers[slot, : self._answered[slot]] for slot in slots.tolist()]
         return Answers(
             [working.number for working in done],
             np.concatenate(answers),

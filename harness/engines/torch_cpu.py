@@ -70,7 +70,11 @@ class TorchCore:
             )
         self._sampler = Sampler(self._model.head)
         self._table = SlotTable(
-            settings.slots, settings.max_total_tokens, self._model.vocab_size, settings.prefill_chunk
+            settings.slots,
+            settings.max_total_tokens,
+            self._model.vocab_size,
+            settings.prefill_chunk,
+            self._model.body,
         )
         self._info = EngineInfo(
             kind="torch",
@@ -92,9 +96,19 @@ class TorchCore:
         return self._info
 
     def submit(self, requests: Requests) -> None:
-        """Takes requests, any number; those beyond its slots wait inside. RunBroke for chats."""
-        if requests.workload.bodies:
+        """Takes requests, any number; those beyond its slots wait inside.
+
+        RunBroke for chats where the model takes none, ConfigError for a sampling that this engine does not do.
+        """
+        workload = requests.workload
+        if (workload.bodies or workload.chat_prompts) and not self._model.body.takes_chats:
             raise RunBroke("the torch engine answers prompts of token ids, not chats")
+        if more := workload.sampling.more():
+            stated = ", ".join(f"{name} {value:g}" for name, value in more.items())
+            raise ConfigError(
+                f"the torch engine does not sample with {stated}",
+                expected="min_p 0, repetition_penalty 1, presence_penalty 0, frequency_penalty 0",
+            )
         self._table.submit(requests)
 
     def step(self) -> list[Event]:

@@ -1,15 +1,15 @@
 """transformers' modelling code behind one call: N tokens of many requests in, N hidden states out.
 
-What differs from model to model is in this file alone: :data:`FAMILIES` says which class of transformers serves an
-architecture and with which arguments its backbone is called so that it makes no masks of its own.
+What differs from model to model is in :data:`FAMILIES`: which class of transformers serves an architecture, and how
+its body is called so that it makes no masks of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import torch
 import transformers
@@ -18,51 +18,80 @@ from transformers import AttentionInterface
 
 from harness.engines import torch_attention
 from harness.engines.checkpoint import read_config
+from harness.engines.slot_prompts import Reader, TokenIds
 from harness.engines.slots import Plan
 from harness.engines.torch_attention import Ragged, SlotCache
 from harness.engines.torch_head import Head
+from harness.engines.torch_vision import Qwen3Vl
 from harness.errors import ConfigError, UnknownName
+
+
+class Body(Reader, Protocol):
+    """What lies between ids and the head: one architecture, and how its prompts are read."""
+
+    takes_chats: ClassVar[bool]
+
+    def hidden(self, plan: Plan, ragged: Ragged) -> Tensor:
+        """The hidden states (N, width) of a plan's tokens; writes the cache that ``ragged`` has."""
+
+
+class GptOss(TokenIds):
+    """GPT-OSS: prompts of token ids, full layers and layers of a sliding window in turn."""
+
+    takes_chats: ClassVar[bool] = False
+
+    def __init__(self, model: Any, folder: Path, slots: int) -> None:  # noqa: ANN401 - transformers has no types
+        self._model = model.model
+
+    def hidden(self, plan: Plan, ragged: Ragged) -> Tensor:
+        """The hidden states (N, width) of a plan's tokens."""
+        output = self._model(
+            input_ids=torch.from_numpy(plan.tokens)[None],
+            position_ids=torch.from_numpy(plan.positions)[None],
+            attention_mask={"full_attention": None, "sliding_attention": None},
+            use_cache=False,
+            ragged=ragged,
+        )
+        hidden: Tensor = output.last_hidden_state[0]
+        return hidden
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How one architecture is served: its class in transformers and the extra arguments of its backbone."""
+    """How one architecture is served: its class in transformers, the attention of its parts, and its body."""
 
     model_class: str
-    backbone_arguments: Mapping[str, object]
+    attention: str | Mapping[str, str]
+    body: Callable[[Any, Path, int], Body]
 
 
-FAMILIES = {
-    "GptOssForCausalLM": Family(
-        "GptOssForCausalLM",
-        {"attention_mask": {"full_attention": None, "sliding_attention": None}},
+FAMILIES: Mapping[str, Family] = {
+    "GptOssForCausalLM": Family("GptOssForCausalLM", torch_attention.NAME, GptOss),
+    "Qwen3VLMoeForConditionalGeneration": Family(
+        "Qwen3VLMoeForConditionalGeneration",
+        {"text_config": torch_attention.NAME, "vision_config": "sdpa"},
+        Qwen3Vl,
     ),
 }
 
 
 class TorchModel:
-    """A model and its key-value cache; its hidden states become logits by ``head``."""
+    """A model and its key-value cache; its hidden states become logits by ``head``, prompts are read by ``body``."""
 
     def __init__(self, folder: Path, dtype: torch.dtype, slots: int, max_total_tokens: int) -> None:
-        self._family = _family(folder)
+        family = _family(folder)
         AttentionInterface.register(torch_attention.NAME, torch_attention.attend)
-        self._model = _load(folder, self._family, dtype)
+        model = _load(folder, family, dtype)
+        config = model.config.get_text_config()
         self._cache = SlotCache(slots, max_total_tokens)
-        self.vocab_size = int(self._model.config.vocab_size)
-        self.positions = int(self._model.config.max_position_embeddings)
-        self.head = Head(self._model.lm_head.weight.detach())
+        self.body = family.body(model, folder, slots)
+        self.vocab_size = int(config.vocab_size)
+        self.positions = int(config.max_position_embeddings)
+        self.head = Head(model.lm_head.weight.detach())
 
     def forward(self, plan: Plan) -> Tensor:
         """The hidden states (len(plan.chosen_at), width) after which tokens are chosen. Writes the cache."""
-        output = self._model.model(
-            input_ids=torch.from_numpy(plan.tokens)[None],
-            position_ids=torch.from_numpy(plan.positions)[None],
-            use_cache=False,
-            ragged=Ragged(plan, self._cache),
-            **self._family.backbone_arguments,
-        )
-        hidden: Tensor = output.last_hidden_state[0]
-        return hidden[torch.from_numpy(plan.chosen_at)]
+        return self.body.hidden(plan, Ragged(plan, self._cache))[torch.from_numpy(plan.chosen_at)]
 
 
 def _family(folder: Path) -> Family:
@@ -81,7 +110,7 @@ def _load(folder: Path, family: Family, dtype: torch.dtype) -> Any:  # noqa: ANN
         model, report = model_class.from_pretrained(
             folder,
             dtype=dtype,
-            attn_implementation=torch_attention.NAME,
+            attn_implementation=family.attention,
             local_files_only=True,
             output_loading_info=True,
         )

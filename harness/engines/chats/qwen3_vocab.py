@@ -41,8 +41,13 @@ _FILES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The files of quicktok-v1 0.4.0 and their sha256; the ids that they give were compared with transformers' ones."""
-_NOT_SPECIAL: Final = range(151_657, 151_669)
+NOT_SPECIAL: Final = range(151_657, 151_669)
 """Added tokens that the tokenizer's file does not call special: a decoded text keeps them."""
+_PRINTABLE: Final = frozenset([*range(33, 127), *range(161, 173), *range(174, 256)])
+_LETTERS: Final[Mapping[int, int]] = MappingProxyType(
+    {byte: 256 + place for place, byte in enumerate(sorted(set(range(256)) - _PRINTABLE))}
+)
+"""The letters of bytes that are not printable; the others stand for themselves."""
 _KEPT_WORDS: Final = 1 << 17
 _PLANE: Final = 0xFFFF
 _HIGHEST: Final = 0x10FFFF
@@ -122,9 +127,14 @@ def vocabulary() -> Vocabulary:
     for token, rank in ranks.items():
         pieces[rank] = token
     for text, rank in added.items():
-        pieces[rank] = text.encode() if rank in _NOT_SPECIAL else b""
+        pieces[rank] = text.encode() if rank in NOT_SPECIAL else b""
     at_added = re.compile("(" + "|".join(map(re.escape, added)) + ")")
     return Vocabulary(ranks, added, tuple(pieces), _splitter(data["uniclass.bin"]), at_added, word_ids)
+
+
+def spelled(token: bytes) -> str:
+    """A token's bytes as files of byte-level tokenizers spell them: a letter for each byte."""
+    return token.decode("latin-1").translate(_LETTERS)
 
 
 def _folder() -> Path:
