@@ -1,4 +1,4 @@
-"""``run_harness``: legs through LoadGen, scored, judged, kept."""
+"""``run_harness``: legs through LoadGen or the endpoints client, scored, judged, kept."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from harness.benchmarks.gpt_oss_120b.judge.settings import JudgeSettings, judged
 from harness.cli.console import ERR, OUT
 from harness.cli.options import add_results_dir, add_selection, add_variant, comma_list, folder
 from harness.config import Project
-from harness.errors import EXIT_OK, Refused, UnknownName
+from harness.errors import EXIT_OK, ConfigError, Refused, UnknownName
+from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord
 from harness.report.progress import LinePrinter
 from harness.report.tables import runs_table
+from harness.runs.endpoints_import import import_run, one_row
+from harness.runs.endpoints_session import ClientSession
 from harness.runs.plan import LEGS, TEST_MODES, Selection, notes, plan
 from harness.runs.session import run_legs
+
+LOADGEN, ENDPOINTS = "loadgen", "endpoints"
 
 
 def run(argv: list[str]) -> int:
@@ -31,11 +36,63 @@ def run(argv: list[str]) -> int:
         "--test_mode", type=comma_list, default=[], metavar="A,B",
         help=f"the same in LoadGen's words: {', '.join(TEST_MODES)}",
     )  # fmt: skip
+    _add_client(parser)
     options = parser.parse_args(argv)
+    if options.client == ENDPOINTS or options.import_from is not None:
+        return _run_client(argv, options)
     for mode in options.test_mode:
         if mode not in TEST_MODES:
             raise UnknownName("test mode", mode, TEST_MODES)
     return _run("run_harness", argv, options, options.legs or [TEST_MODES[mode] for mode in options.test_mode])
+
+
+def _run_client(argv: list[str], options: argparse.Namespace) -> int:
+    """The endpoints client in place of LoadGen: both phases of each row in one run, or a report that is imported."""
+    _check_client(options)
+    project = Project(Path.cwd())
+    legs = plan(project, _selection(options, [PERFORMANCE]), rules.load(options.round))
+    for note in notes(legs):
+        ERR.print(note, markup=False)
+    store, command = ResultsStore(options.results_dir.absolute()), ["python", "-m", "harness", "run_harness", *argv]
+    data_dir, observer = (options.data_dir or env.data_dir()).absolute(), LinePrinter(ERR)
+    divisions = {(leg.system, leg.benchmark): project.division(leg.system, leg.benchmark) for leg in legs}
+    with judged(JudgeSettings(options.judge_sandbox, options.judge_workers)):
+        if options.import_from is None:
+            records = ClientSession(store, data_dir, command, observer, divisions).run(legs)
+        else:
+            leg = one_row(legs)
+            records = [
+                import_run(
+                    leg,
+                    options.import_from,
+                    store=store,
+                    data_dir=data_dir,
+                    command=command,
+                    division=divisions[leg.system, leg.benchmark],
+                    observer=observer,
+                )
+            ]
+    OUT.print(runs_table(store.root, records))
+    return EXIT_OK if all(map(_valid, records)) else Refused.exit_code
+
+
+def _check_client(options: argparse.Namespace) -> None:
+    """ConfigError for options that mean nothing with the endpoints client."""
+    if options.import_from is not None and options.client == LOADGEN:
+        raise ConfigError(
+            "--import takes a report of the endpoints client", where="--client=loadgen", mend="give --client=endpoints"
+        )
+    for name in ("legs", "test_mode"):
+        if getattr(options, name):
+            raise ConfigError(
+                f"the endpoints client runs both phases of a row at once, --{name} cannot part them",
+                mend=f"leave --{name} out",
+            )
+    if options.resume:
+        raise ConfigError(
+            "--resume means nothing for a run of the endpoints client: it is one run, made again or not",
+            mend="leave --resume out",
+        )
 
 
 def run_audit(verb: str, test: str, argv: list[str]) -> int:
@@ -45,17 +102,7 @@ def run_audit(verb: str, test: str, argv: list[str]) -> int:
 
 
 def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[str]) -> int:
-    project = Project(Path.cwd())
-    selection = Selection(
-        systems=options.systems,
-        benchmarks=options.benchmarks,
-        scenarios=options.scenarios,
-        legs=chosen,
-        test_run=options.test_run,
-        stand_in=options.stand_in,
-        variant=options.variant,
-    )
-    legs = plan(project, selection, rules.load(options.round))
+    legs = plan(Project(Path.cwd()), _selection(options, chosen), rules.load(options.round))
     for note in notes(legs):
         ERR.print(note, markup=False)
     with judged(JudgeSettings(options.judge_sandbox, options.judge_workers)):
@@ -71,8 +118,35 @@ def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[s
     return EXIT_OK if all(map(_valid, records)) else Refused.exit_code
 
 
+def _selection(options: argparse.Namespace, legs: list[str]) -> Selection:
+    return Selection(
+        systems=options.systems,
+        benchmarks=options.benchmarks,
+        scenarios=options.scenarios,
+        legs=legs,
+        test_run=options.test_run,
+        stand_in=options.stand_in,
+        variant=options.variant,
+    )
+
+
 def _valid(record: RunRecord) -> bool:
     return record.verdict is not None and record.verdict.valid
+
+
+def _add_client(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--client",
+        choices=(LOADGEN, ENDPOINTS),
+        help="who measures (default: loadgen; the other is the inference-endpoint client of mlcommons)",
+    )
+    parser.add_argument(
+        "--import",
+        dest="import_from",
+        type=folder,
+        metavar="DIR",
+        help="take a report that the endpoints client wrote as a run of the one row that is named; runs nothing",
+    )
 
 
 def _parser(verb: str, description: str | None) -> argparse.ArgumentParser:

@@ -27,12 +27,12 @@ SINGLE: Final = PurePosixPath("results.json")
 _NS_PER_S: Final = 1e9
 _MAX_SINGLE_BYTES: Final = 1 << 31
 """The old form holds every answer of both phases: some tens of megabytes a pass."""
-_LATENCIES: Final = {
-    "latency_p99_ns": "latency.early_stopping_percentiles.99.0",
-    "latency_mean_ns": "latency.avg",
-    "ttft_p99_ns": "ttft.early_stopping_percentiles.99.0",
-    "tpot_p99_ns": "tpot.early_stopping_percentiles.99.0",
-}
+_FIGURES: Final = tuple(
+    f"{series}.{figure}"
+    for series in ("latency", "ttft", "tpot")
+    for figure in ("avg", "percentiles.50.0", "percentiles.99.0", "early_stopping_percentiles.99.0")
+)
+"""Latencies that are kept of a report, by their place in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ class Scored:
 class ClientReport:
     """A report, whichever its form. Times in ns; None for what is not told.
 
-    ``completed`` has failed samples among it. ``latencies_ns`` are those by name that a number is told for.
+    ``completed`` has failed samples among it. ``figures`` are latencies in ns by their key in the report, those that a
+    number is told for.
     """
 
     folder: Path
@@ -65,7 +66,7 @@ class ClientReport:
     tokens: int | None
     version: str | None
     commit: str | None
-    latencies_ns: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
     scored: tuple[Scored, ...] = ()
 
     @property
@@ -112,7 +113,7 @@ def _split(folder: Path) -> ClientReport:
     summary = Document.read_json(folder / RESULT_SUMMARY)
     log = EndpointsLog(summary, Document(folder / CONFIGS[0], {}))
     series = summary.child("output_sequence_lengths")
-    told = {name: log.number(key) for name, key in _LATENCIES.items()}
+    told = {key: log.number(key) for key in _FIGURES}
     return ClientReport(
         folder=folder,
         form="split",
@@ -124,7 +125,7 @@ def _split(folder: Path) -> ClientReport:
         tokens=None if series is None else _whole(series.number("total")),
         version=summary.text("version"),
         commit=summary.text("git_sha"),
-        latencies_ns={name: float(value) for name, value in told.items() if value is not None},
+        figures={key: float(value) for key, value in told.items() if value is not None},
         scored=_scored(folder),
     )
 

@@ -20,7 +20,7 @@ from tests.clients.endpoints.reports import DATASET, MS, Report, old_report
 def test_both_forms_are_read(tmp_path: Path) -> None:
     new = read_report(Report().write(tmp_path / "new"))
     assert (new.form, new.issued, new.completed, new.failed) == ("split", 80, 80, 0)
-    assert new.latencies_ns["latency_p99_ns"] == 5 * MS
+    assert new.figures["latency.early_stopping_percentiles.99.0"] == 5 * MS
     assert [(one.name, one.score, one.samples, one.scored, one.missing) for one in new.scored] == [
         (DATASET, 0.8, 4, 4, 0)
     ]

@@ -1,0 +1,170 @@
+"""Takes the report of a client that somebody else started as a run of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from harness import benchmarks
+from harness.benchmarks.base import Benchmark, Dataset
+from harness.clients.endpoints.config import layout_and_client
+from harness.clients.endpoints.importer import copy_report
+from harness.clients.endpoints.report import ClientReport, find_report, read_report
+from harness.config.engines import HttpEngine, ServedCheckpoint
+from harness.engines.base import Checkpoint, EngineInfo
+from harness.engines.launch import weights
+from harness.errors import ConfigError, RunBroke
+from harness.events import LegFinished, LegStarted, Note, Observer
+from harness.gate.run_facts import ACCURACY
+from harness.ledger import ResultsStore, RunRecord, State, write_record
+from harness.logs import LogError
+from harness.machine.capture import capture
+from harness.runs.endings import end, end_dead_runs
+from harness.runs.endpoints_leg import (
+    CLOSED,
+    client_fingerprint,
+    clients_dataset,
+    dataset_echo,
+    engine_echo,
+    finish,
+    now,
+    table_hashes,
+)
+from harness.runs.endpoints_settings import LEG, as_leg, asked_of, departure, deviations
+from harness.runs.endpoints_verdict import Judgement
+from harness.runs.identity import versions
+from harness.runs.leg_settings import not_submittable
+from harness.runs.plan import PlannedLeg
+from harness.runs.tables import read_tables, table_of
+
+UNWITNESSED: Final = "imported: the harness saw neither servers nor run; machine: this one, engine: as configured"
+"""The note of such a run."""
+
+
+def import_run(
+    leg: PlannedLeg,
+    folder: Path,
+    *,
+    store: ResultsStore,
+    data_dir: Path,
+    command: list[str],
+    division: str | None,
+    observer: Observer,
+) -> RunRecord:
+    """Imports the report in ``folder`` as a new attempt of the leg's row, gated like a run that was made here.
+
+    The report is copied; nothing in it is changed. ConfigError or MissingError where it is none, DatasetError where the
+    data set is not here, RunBroke where the report cannot be read.
+    """
+    layout_and_client(leg.pack, leg.benchmark)
+    source = find_report(folder)
+    report = _readable(source)
+    benchmark = benchmarks.get(leg.benchmark, leg.pack)
+    datasets = read_tables([as_leg(leg, ACCURACY)], benchmark, data_dir)
+    asked = asked_of(leg, clients_dataset(leg, benchmark, datasets))
+    info = _as_configured(leg, observer)
+    with store.lock():
+        end_dead_runs(store, observer)
+        run_folder, record = _begin(leg, store, benchmark, datasets, info, report, command)
+        name = f"{leg.system}/{leg.benchmark}/{leg.scenario}/{LEG}"
+        observer(LegStarted(name, str(run_folder), None))
+        try:
+            copy_report(source, run_folder)
+            departed = departure(leg, info, leg.rules.model.value, asked, record.not_submittable)
+            judgement = Judgement(leg.pack, departed, division or CLOSED, benchmark, asked.dataset, told=False)
+            return finish(leg, run_folder, record, judgement, observer)
+        except BaseException as error:
+            ended = end(run_folder, record, error, observer)
+            observer(LegFinished(name, ended.state.value, ended.note or ""))
+            raise
+
+
+def one_row(legs: list[PlannedLeg]) -> PlannedLeg:
+    """The leg of the one row that is imported. ConfigError where the options name several."""
+    rows = list(dict.fromkeys((leg.system, leg.benchmark, leg.scenario) for leg in legs))
+    if len(rows) != 1:
+        raise ConfigError(
+            f"a report is of one row, and these are {len(rows)}",
+            where="--import",
+            expected="one of " + ", ".join("/".join(row) for row in rows),
+            mend="name it with --systems, --benchmarks and --scenarios",
+        )
+    return legs[0]
+
+
+def _readable(source: Path) -> ClientReport:
+    try:
+        return read_report(source)
+    except LogError as error:
+        raise RunBroke(f"the client's report cannot be read: {error.what}", where=error.where) from None
+
+
+def _begin(
+    leg: PlannedLeg,
+    store: ResultsStore,
+    benchmark: Benchmark,
+    datasets: Mapping[str, Dataset],
+    info: EngineInfo,
+    report: ClientReport,
+    command: list[str],
+) -> tuple[Path, RunRecord]:
+    machine = capture(info.versions)
+    hashes = table_hashes(leg, benchmark, datasets)
+    asked = asked_of(leg, clients_dataset(leg, benchmark, datasets))
+    echo = dataset_echo(datasets[table_of(as_leg(leg, ACCURACY), benchmark)], asked)
+    told = {"endpoints": report.version or "not told"} | ({"endpoints_commit": report.commit} if report.commit else {})
+    run_id, folder = store.new_attempt(leg.system, leg.benchmark, leg.scenario, LEG)
+    record = RunRecord(
+        id=run_id,
+        round=leg.pack.round,
+        state=State.RUNNING,
+        test_run=leg.test_run,
+        started_at=now(),
+        command=command,
+        config=leg.config.model_dump(mode="json"),
+        fingerprint=client_fingerprint(leg, info, hashes, machine, None),
+        machine=machine,
+        engine=engine_echo(info),
+        dataset=echo,
+        versions={**versions(), **told},
+        loadgen_settings={},
+        rate=None,
+        not_submittable=not_submittable(leg, info, echo),
+        deviations=deviations(leg),
+        note=UNWITNESSED,
+    )
+    write_record(folder, record)
+    return folder, record
+
+
+def _as_configured(leg: PlannedLeg, observer: Observer) -> EngineInfo:
+    """The engine as its configuration says it is: nobody was asked."""
+    engine = leg.engine
+    if not isinstance(engine, HttpEngine):
+        raise ConfigError(
+            f"the endpoints client asks servers, and an engine of kind {engine.kind} is none",
+            where=f"systems/{leg.system}/{leg.benchmark}.yaml: engine",
+            expected="an engine of kind http",
+        )
+    checkpoint = _checkpoint(engine, observer)
+    return EngineInfo(
+        kind="http",
+        vocab_size=0,
+        max_total_tokens=0,
+        slots=engine.clients.connections * engine.replicas,
+        checkpoint=checkpoint,
+        versions={engine.server: engine.version or "not told"},
+        settings={"server": engine.server, "replicas": engine.replicas, "options": engine.options},
+        not_submittable=("stand-in checkpoint",) if checkpoint is not None and checkpoint.stand_in else (),
+    )
+
+
+def _checkpoint(engine: HttpEngine, observer: Observer) -> Checkpoint | None:
+    """What lies at the configured path; else what the configuration says of it, without a hash."""
+    found = weights.described(engine.checkpoint, observer)
+    stated = engine.checkpoint
+    if found is not None or not isinstance(stated, ServedCheckpoint):
+        return found
+    observer(Note(f"the checkpoint {stated.name} is not here: its weights have no hash in the record"))
+    return None

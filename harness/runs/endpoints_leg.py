@@ -1,0 +1,228 @@
+"""One run of the endpoints client, from the attempt's folder to the finished record."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.benchmarks.base import Benchmark, Dataset
+from harness.clients.endpoints.client import Watch, run_client
+from harness.clients.endpoints.config import CONFIG, Choices, config_text, layout_and_client
+from harness.clients.endpoints.data import lay_out
+from harness.clients.endpoints.importer import import_report
+from harness.clients.endpoints.program import ClientProgram
+from harness.engines.base import EngineInfo
+from harness.errors import DatasetError, RunBroke
+from harness.events import LegFinished, LegStarted, Observer
+from harness.gate.run_facts import ACCURACY
+from harness.ledger import Fingerprint, ResultsStore, RunRecord, State, write_record
+from harness.ledger.record import DatasetEcho, EngineEcho, Machine, Warmup
+from harness.ledger.store import write_atomically
+from harness.logs import LogError
+from harness.machine.capture import capture
+from harness.runs.endings import end
+from harness.runs.endpoints_settings import (
+    LEG,
+    Asked,
+    as_leg,
+    asked_of,
+    choices,
+    client_rate,
+    departure,
+    deviations,
+    http_engine,
+)
+from harness.runs.endpoints_verdict import Judgement, conclude
+from harness.runs.identity import fingerprint, flat, versions
+from harness.runs.leg_settings import not_submittable
+from harness.runs.plan import PlannedLeg
+from harness.runs.servers import Serving
+from harness.runs.tables import table_of, tables_of
+
+CLOSED: Final = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGroup:
+    """What the runs of one system and benchmark share while their servers run. ``datasets`` are by table."""
+
+    benchmark: Benchmark
+    datasets: Mapping[str, Dataset]
+    data_dir: Path
+    division: str
+    program: ClientProgram
+    serving: Serving
+    store: ResultsStore
+    command: list[str]
+    observer: Observer
+
+    def asked(self, leg: PlannedLeg) -> Asked:
+        """How much of our data set the client is given; none of it where it has its own."""
+        return asked_of(leg, clients_dataset(leg, self.benchmark, self.datasets))
+
+
+def clients_dataset(leg: PlannedLeg, benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> Dataset | None:
+    """The table that the client reads row by row as the harness does; None where it has data sets of its own."""
+    _, told = layout_and_client(leg.pack, leg.benchmark)
+    if told.data(leg.scenario).cache is None:
+        return None
+    return datasets[table_of(as_leg(leg, ACCURACY), benchmark)]
+
+
+def run_endpoints_leg(leg: PlannedLeg, group: ClientGroup, warmup: Warmup | None) -> RunRecord:
+    """Runs the client once, both phases, and returns the finished record.
+
+    Raises RunBroke, EngineDied, MissingError or Interrupted where it did not end as runs end; its folder then says so.
+    """
+    asked = group.asked(leg)
+    started = _begin(leg, group, asked, warmup)
+    name = f"{leg.system}/{leg.benchmark}/{leg.scenario}/{LEG}"
+    group.observer(LegStarted(name, str(started.folder), None))
+    try:
+        _give(leg, started, asked)
+        group.program.check(started.folder / CONFIG, layout_and_client(leg.pack, leg.benchmark)[0])
+        run_client(group.program, started.folder, _watch(leg, group, name))
+        return finish(leg, started.folder, started.record, _judgement(leg, group, started, asked), group.observer)
+    except BaseException as error:
+        ended = end(started.folder, started.record, error, group.observer)
+        group.observer(LegFinished(name, ended.state.value, ended.note or ""))
+        raise
+
+
+def finish(
+    leg: PlannedLeg, folder: Path, record: RunRecord, judgement: Judgement, observer: Observer
+) -> RunRecord:  # fmt: skip
+    """The finished record, written. RunBroke where the client left no report that can be read."""
+    try:
+        finished = conclude(folder, record, import_report(folder), judgement)
+    except LogError as error:
+        raise RunBroke(f"the client's report cannot be read: {error.what}", where=error.where) from None
+    write_record(folder, finished)
+    valid = finished.verdict is not None and finished.verdict.valid
+    name = f"{leg.system}/{leg.benchmark}/{leg.scenario}/{LEG}"
+    observer(LegFinished(name, "VALID" if valid else "INVALID", told(finished)))
+    return finished
+
+
+def told(record: RunRecord) -> str:
+    """A finished run in a few words: the first reason against it, else its result and its accuracy."""
+    found = record.verdict.findings if record.verdict else []
+    rejects = [finding for finding in found if finding.severity == "reject"]
+    if rejects:
+        why = f"{rejects[0].rule}: found {rejects[0].found}, expected {rejects[0].expected}"
+        kinds = ", ".join(f"{kind} {count}" for kind, count in record.failure_kinds.items())
+        first = f"; the first: {record.failures[0].message}" if record.failures else ""
+        return why + (f"; {kinds}{first}" if kinds else "")
+    parts = [f"{record.result.value:,.2f} {record.result.units}"] if record.result is not None else []
+    if record.accuracy is not None and record.accuracy.value is not None:
+        parts.append(f"{record.accuracy.key} {record.accuracy.value:.4f}")
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    folder: Path
+    record: RunRecord
+    chosen: Choices
+
+
+def _begin(leg: PlannedLeg, group: ClientGroup, asked: Asked, warmup: Warmup | None) -> _Started:
+    """Makes the attempt's folder with the client's configuration and the record of a run that is running."""
+    info = group.serving.info
+    machine = capture(info.versions)
+    print_ = client_fingerprint(leg, info, table_hashes(leg, group.benchmark, group.datasets), machine, group.program)
+    rate = client_rate(leg, warmup, group.store, print_)
+    urls = [url for _, url in group.serving.endpoints]
+    chosen = choices(leg, urls, group.serving.model, rate, asked, group.data_dir / leg.benchmark)
+    text = config_text(leg.pack, leg.benchmark, chosen)
+    echo = dataset_echo(group.datasets[table_of(as_leg(leg, ACCURACY), group.benchmark)], asked)
+    run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, LEG)
+    write_atomically(folder / CONFIG, text)
+    record = RunRecord(
+        id=run_id,
+        round=leg.pack.round,
+        state=State.RUNNING,
+        test_run=leg.test_run,
+        started_at=now(),
+        command=group.command,
+        config=leg.config.model_dump(mode="json"),
+        fingerprint=print_,
+        machine=machine,
+        engine=engine_echo(info),
+        dataset=echo,
+        versions={**versions(), **group.program.versions},
+        loadgen_settings={},
+        rate=rate,
+        warmup=warmup,
+        not_submittable=not_submittable(leg, info, echo),
+        deviations=deviations(leg),
+    )
+    write_record(folder, record)
+    return _Started(folder, record, chosen)
+
+
+def client_fingerprint(
+    leg: PlannedLeg, info: EngineInfo, hashes: Mapping[str, str], machine: Machine, program: ClientProgram | None
+) -> Fingerprint:
+    """That of a LoadGen leg, and the client."""
+    base = fingerprint(leg, info, hashes, machine).keys
+    client_keys = {} if program is None else flat("client", program.versions)
+    return Fingerprint.of({**base, **client_keys})
+
+
+def table_hashes(leg: PlannedLeg, benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> dict[str, str]:
+    """SHA-256 of the tables of a leg's scenario."""
+    return {name: datasets[name].sha256 for name in tables_of(as_leg(leg, ACCURACY), benchmark)}
+
+
+def engine_echo(info: EngineInfo) -> EngineEcho:
+    """What the servers said of themselves, as a record keeps it."""
+    checkpoint = info.checkpoint
+    kept = ("name", "sha256", "stand_in", "weight_data_type")
+    return EngineEcho(
+        kind=info.kind,
+        versions=dict(info.versions),
+        settings=dict(info.settings),
+        checkpoint=None if checkpoint is None else {key: getattr(checkpoint, key) for key in kept},
+        slots=info.slots,
+        max_total_tokens=info.max_total_tokens,
+        replicas=list(info.replicas),
+    )
+
+
+def dataset_echo(dataset: Dataset, asked: Asked) -> DatasetEcho:
+    """The data set, with the rows that were asked."""
+    rows = dataset.rows if asked.dataset is None else asked.rows
+    return DatasetEcho(name=dataset.name, rows=rows, sha256=dataset.sha256, stand_in=dataset.stand_in)
+
+
+def _give(leg: PlannedLeg, started: _Started, asked: Asked) -> None:
+    """Lays the data set where the client looks for it."""
+    _, told_ = layout_and_client(leg.pack, leg.benchmark)
+    place = told_.data(leg.scenario).cache
+    if asked.dataset is None or place is None:
+        return
+    tables = [file.path for file in asked.dataset.files if file.path.suffix == ".parquet"]
+    if len(tables) != 1:
+        raise DatasetError(
+            f"the client reads one parquet file, and the data set has {len(tables)}", where=asked.dataset.name
+        )
+    lay_out(tables[0], started.folder, place, asked.rows if asked.cut else None)
+
+
+def _watch(leg: PlannedLeg, group: ClientGroup, name: str) -> Watch:
+    timeout_s = http_engine(leg).clients.request_timeout_s or 0.0
+    return Watch(name, group.serving.ending, max(leg.config.watchdog_s, timeout_s), group.observer)
+
+
+def _judgement(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: Asked) -> Judgement:
+    departed = departure(leg, group.serving.info, group.serving.model, asked, started.record.not_submittable)
+    return Judgement(leg.pack, departed, group.division, group.benchmark, asked.dataset)
+
+
+def now() -> str:
+    """The time as records have it."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
