@@ -6,17 +6,23 @@ import argparse
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 from harness.cli.console import OUT
 from harness.cli.options import folder
-from harness.config.engines import TinyGptOss
+from harness.config.engines import TinyCheckpoint
 from harness.engines.base import EngineInfo
 from harness.engines.launch.weights import made
 from harness.engines.start import EngineSpec
 from harness.errors import EXIT_OK, ConfigError, MissingError
 from harness.serve.faults import PlannedFault
 from harness.serve.settings import CHATS, LARGEST_PORT, LIKE, ServeSettings
+
+_STAND_INS: Final[dict[str, Literal["tiny-gpt-oss", "tiny-qwen3-vl"]]] = {
+    "tiny_gpt_oss": "tiny-gpt-oss",
+    "tiny_qwen3_vl": "tiny-qwen3-vl",
+}
+"""What each option has made."""
 
 
 def run(argv: list[str]) -> int:
@@ -54,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tiny_gpt_oss", "--tiny-gpt-oss", action="store_true", help="torch: a stand-in, made in the cache from --seed"
     )
+    parser.add_argument(
+        "--tiny_qwen3_vl", "--tiny-qwen3-vl", action="store_true", help="torch: one that looks at images, made likewise"
+    )
     parser.add_argument("--slots", type=_count, metavar="N", help="how many requests it works on at once")
     parser.add_argument("--threads", type=_count, metavar="N", help="torch: threads (default: 1)")
     parser.add_argument("--max_total_tokens", type=_count, metavar="N", help="prompt and answer together")
@@ -82,16 +91,23 @@ def _spec(options: argparse.Namespace) -> EngineSpec:
     sized = {name: getattr(options, name) for name in ("slots", "threads", "max_total_tokens", "prefill_chunk")}
     settings: dict[str, Any] = {name: value for name, value in sized.items() if value is not None}
     if options.engine == "scripted":
-        for name in ("checkpoint", "tiny_gpt_oss", "threads", "prefill_chunk"):
+        for name in ("checkpoint", *_STAND_INS, "threads", "prefill_chunk"):
             if getattr(options, name):
                 raise ConfigError(f"the scripted engine takes no --{name}")
         return EngineSpec("scripted", options.script | settings)
     if options.script:
         raise ConfigError("the torch engine takes no --script")
-    if (options.checkpoint is None) is not options.tiny_gpt_oss:
-        raise ConfigError("the torch engine needs weights", expected="--checkpoint DIR, or --tiny_gpt_oss")
-    checkpoint: Path = options.checkpoint or made(TinyGptOss(make="tiny-gpt-oss", seed=options.seed))
-    return EngineSpec("torch", settings | {"checkpoint": str(checkpoint.absolute())})
+    return EngineSpec("torch", settings | {"checkpoint": str(_checkpoint(options).absolute())})
+
+
+def _checkpoint(options: argparse.Namespace) -> Path:
+    wanted = [make for option, make in _STAND_INS.items() if getattr(options, option)]
+    if len(wanted) + (options.checkpoint is not None) != 1:
+        raise ConfigError(
+            "the torch engine needs weights, and of one model",
+            expected=f"--checkpoint DIR, or one of {', '.join(f'--{option}' for option in _STAND_INS)}",
+        )
+    return made(TinyCheckpoint(make=wanted[0], seed=options.seed)) if wanted else Path(options.checkpoint)
 
 
 def _name(spec: EngineSpec) -> str:

@@ -23,20 +23,23 @@ _ASSIGNED = re.compile(r"(\w+)=(?=.)")
 _ENDPOINT = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\s]+)(:[0-9]{1,5})?")
 
 
-class TinyGptOss(Strict):
-    """A stand-in checkpoint: GPT-OSS's architecture, random weights from a seed. Never submittable."""
+class TinyCheckpoint(Strict):
+    """A stand-in checkpoint: a target's architecture, far narrower, random weights from a seed. Never submittable."""
 
-    make: Literal["tiny-gpt-oss"]
+    make: Literal["tiny-gpt-oss", "tiny-qwen3-vl"]
     seed: int = 0
     hidden_size: Annotated[int, Field(ge=16)] = 64
     layers: Annotated[int, Field(ge=1)] = 2
+
+
+TinyGptOss = TinyCheckpoint
 
 
 class TorchEngine(Strict):
     """The embedded engine: transformers' modelling code on the CPU."""
 
     kind: Literal["torch"]
-    checkpoint: TinyGptOss | FolderPath
+    checkpoint: TinyCheckpoint | FolderPath
     slots: Annotated[int, Field(ge=1)] = 32
     threads: Annotated[int, Field(ge=1)] = 1
     max_total_tokens: Annotated[int, Field(ge=2)] = 512
@@ -137,7 +140,7 @@ class HttpEngine(Strict):
     kind: Literal["http"]
     server: ServerName
     version: str | None = None
-    checkpoint: ServedCheckpoint | TinyGptOss
+    checkpoint: ServedCheckpoint | TinyCheckpoint
     replicas: Annotated[int, Field(ge=1)] = 1
     options: dict[str, Any] = Field(default_factory=dict)
     endpoints: list[str] = Field(default_factory=list)
@@ -159,7 +162,7 @@ class HttpEngine(Strict):
         if (self.version is None) != (self.server == "torch"):
             said = "is part of the harness and has no version" if self.version is not None else "needs its version"
             raise ValueError(f"server {self.server} {said}")
-        if self.server != "torch" and isinstance(self.checkpoint, TinyGptOss):
+        if self.server != "torch" and isinstance(self.checkpoint, TinyCheckpoint):
             raise ValueError(f"a checkpoint to make is for server torch alone; {self.server} takes name and path")
         return self
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.config.engines import Engine, HttpEngine, TinyGptOss, TorchEngine, TrtllmEngine
+from harness.config.engines import Engine, HttpEngine, TinyCheckpoint, TorchEngine, TrtllmEngine
 from harness.config.models import (
     BenchmarkFile,
     MeasuredRate,
@@ -16,6 +16,8 @@ from harness.config.models import (
 
 _SLOTS = 8
 _TOKENS = 512
+_IMAGE_TOKENS = 32_768
+"""As many as the published servers of Qwen3-VL take; an image and a long description are thousands."""
 _CONNECTIONS = 64
 _READY_S = 600.0
 _CAPS = OutputCaps(performance=32, accuracy=32)
@@ -64,20 +66,29 @@ def stands_in_for(engine: Engine) -> str | None:
 
 
 def _engine(engine: Engine) -> Engine:
-    checkpoint = TinyGptOss(make="tiny-gpt-oss")
+    if not isinstance(engine, HttpEngine | TrtllmEngine) or isinstance(engine.checkpoint, TinyCheckpoint):
+        return engine
+    checkpoint, tokens = _of_its_architecture(engine.checkpoint.name)
     if isinstance(engine, TrtllmEngine):
-        return TorchEngine(kind="torch", checkpoint=checkpoint, slots=_SLOTS, max_total_tokens=_TOKENS)
-    if not isinstance(engine, HttpEngine) or engine.server == "torch":
+        return TorchEngine(kind="torch", checkpoint=checkpoint, slots=_SLOTS, max_total_tokens=tokens)
+    if engine.server == "torch":
         return engine
     return HttpEngine(
         kind="http",
         server="torch",
         checkpoint=checkpoint,
         replicas=engine.replicas,
-        options={"slots": _SLOTS, "threads": 1, "max_total_tokens": _TOKENS},
+        options={"slots": _SLOTS, "threads": 1, "max_total_tokens": tokens},
         launch=engine.launch.model_copy(update={"prefix": [], "env": {}, "ready_s": _READY_S}),
         clients=engine.clients.model_copy(update={"connections": min(engine.clients.connections, _CONNECTIONS)}),
     )
+
+
+def _of_its_architecture(name: str) -> tuple[TinyCheckpoint, int]:
+    """The stand-in for the weights of that published name, and how many tokens its prompts and answers may have."""
+    if "qwen3-vl" in name.lower():
+        return TinyCheckpoint(make="tiny-qwen3-vl"), _IMAGE_TOKENS
+    return TinyCheckpoint(make="tiny-gpt-oss"), _TOKENS
 
 
 def _scenario(name: str, own: Scenario, *, offline: bool, stays: bool, served: bool) -> Scenario:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from harness.config import BenchmarkFile
-from harness.config.engines import HttpEngine, TinyGptOss, TrtllmEngine
+from harness.config.engines import HttpEngine, TinyCheckpoint, TrtllmEngine
 from harness.config.yaml_files import read_model
 from harness.errors import ConfigError
 from tests.config.test_engine_checks import ENGINE
@@ -52,7 +52,7 @@ def test_servers_with_all_that_may_be_said(tmp_path: Path) -> None:
 def test_servers_of_our_own_may_serve_a_stand_in(tmp_path: Path) -> None:
     engine = read(tmp_path, TORCH).engine
     assert isinstance(engine, HttpEngine)
-    assert isinstance(engine.checkpoint, TinyGptOss)
+    assert isinstance(engine.checkpoint, TinyCheckpoint)
     assert (engine.replicas, engine.endpoints, engine.version, engine.launch.port) == (1, [], None, 30000)
     own = {"name": "me/mine", "path": "/models/mine", "weight_data_type": "bf16"}
     assert read(tmp_path, TORCH | {"checkpoint": own}).engine.kind == "http"

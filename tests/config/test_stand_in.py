@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
 from harness.config import BenchmarkFile, stand_in
-from harness.config.models import HttpEngine, MeasuredRate, OfflineShare, TinyGptOss, TorchEngine
+from harness.config.models import HttpEngine, MeasuredRate, OfflineShare, TinyCheckpoint, TorchEngine
 from harness.config.stand_in import stands_in_for
 from tests.config.test_engine_checks import ENGINE
 
@@ -29,7 +30,7 @@ def test_servers_become_as_many_servers_torch() -> None:
     engine = stand_in(file()).engine
     assert isinstance(engine, HttpEngine)
     assert (engine.server, engine.version, engine.replicas) == ("torch", None, 4)
-    assert isinstance(engine.checkpoint, TinyGptOss)
+    assert isinstance(engine.checkpoint, TinyCheckpoint)
     assert engine.options["threads"] == 1
     assert engine.endpoints == [], "servers are started, not looked for elsewhere"
     assert (engine.launch.port, engine.launch.prefix, engine.launch.env) == (31000, [], {})
@@ -50,7 +51,7 @@ def test_tensorrt_llm_in_process_becomes_the_embedded_engine() -> None:
     inside = {key: value for key, value in ENGINE.items() if key != "server"} | {"kind": "trtllm"}
     engine = stand_in(file(inside)).engine
     assert isinstance(engine, TorchEngine)
-    assert isinstance(engine.checkpoint, TinyGptOss)
+    assert isinstance(engine.checkpoint, TinyCheckpoint)
     assert stands_in_for(file(inside).engine) == "trtllm"
 
 
@@ -101,3 +102,16 @@ def test_a_stand_in_is_a_whole_file_and_its_own_stand_in() -> None:
     short = stand_in(file())
     assert BenchmarkFile.model_validate(short.model_dump()) == short
     assert stand_in(short) == short
+
+
+@pytest.mark.parametrize("kind", ["http", "trtllm"])
+def test_a_stand_in_has_the_architecture_of_the_weights(kind: str) -> None:
+    engine = copy.deepcopy(WRITTEN) | {"kind": kind}
+    engine["checkpoint"]["name"] = "nvidia/Qwen3-VL-235B-A22B-Instruct-NVFP4"
+    if kind == "trtllm":
+        engine = {key: engine[key] for key in ("kind", "version", "checkpoint", "replicas", "options")}
+    found = stand_in(file(engine)).engine
+    assert isinstance(found, HttpEngine | TorchEngine)
+    assert found.checkpoint == TinyCheckpoint(make="tiny-qwen3-vl")
+    room = found.max_total_tokens if isinstance(found, TorchEngine) else found.options["max_total_tokens"]
+    assert room == 32_768, "as many as the published servers take"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.config.engines import HttpEngine, TinyGptOss
+from harness.config.engines import HttpEngine, TinyCheckpoint
 from harness.engines.gpus import visible_gpus
 from harness.engines.launch.commands import COMMANDS, Served
 from harness.engines.launch.environment import VOCABULARY, server_environment
@@ -111,7 +111,7 @@ def _prefix(
 
 def _model_name(engine: HttpEngine, checkpoint: Path) -> str:
     """What a server that can be told a name is told."""
-    return checkpoint.name if isinstance(engine.checkpoint, TinyGptOss) else engine.checkpoint.name
+    return checkpoint.name if isinstance(engine.checkpoint, TinyCheckpoint) else engine.checkpoint.name
 
 
 def _url(host: str, port: int) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from harness.config.engines import ServedCheckpoint, TinyGptOss
+from harness.config.engines import ServedCheckpoint, TinyCheckpoint
 from harness.engines.base import Checkpoint
 from harness.engines.checkpoint import describe, make_tiny_gpt_oss
+from harness.engines.tiny_qwen3_vl import make_tiny_qwen3_vl
 from harness.env import cache_dir
 from harness.errors import ConfigError
 from harness.events import Note, Observer
@@ -20,25 +22,30 @@ PLAIN_TYPES: Final = frozenset({"fp32", "fp16", "bf16", "fp8", "mxfp4"})
 FULL_TYPES: Final = frozenset({"fp32", "fp16", "bf16"})
 """Those that nothing quantized has."""
 _GIGA: Final = 10**9
+MAKERS: Final[Mapping[str, Callable[..., Path]]] = {
+    "tiny-gpt-oss": make_tiny_gpt_oss,
+    "tiny-qwen3-vl": make_tiny_qwen3_vl,
+}
 
 
-def folder_of(checkpoint: ServedCheckpoint | TinyGptOss) -> Path:
+def folder_of(checkpoint: ServedCheckpoint | TinyCheckpoint) -> Path:
     """Where the weights lie, or will once they are made. Nothing is made or looked for."""
     if isinstance(checkpoint, ServedCheckpoint):
         return checkpoint.path.expanduser().absolute()
-    name = f"tiny-gpt-oss-{checkpoint.hidden_size}x{checkpoint.layers}-{checkpoint.seed}"
+    name = f"{checkpoint.make}-{checkpoint.hidden_size}x{checkpoint.layers}-{checkpoint.seed}"
     return cache_dir() / "checkpoints" / name
 
 
-def made(checkpoint: ServedCheckpoint | TinyGptOss) -> Path:
+def made(checkpoint: ServedCheckpoint | TinyCheckpoint) -> Path:
     """The folder of the weights; a stand-in is made where it is not there yet. Raises MissingError."""
     folder = folder_of(checkpoint)
-    if isinstance(checkpoint, TinyGptOss):
-        make_tiny_gpt_oss(folder, seed=checkpoint.seed, hidden_size=checkpoint.hidden_size, layers=checkpoint.layers)
+    if isinstance(checkpoint, TinyCheckpoint):
+        make = MAKERS[checkpoint.make]
+        make(folder, seed=checkpoint.seed, hidden_size=checkpoint.hidden_size, layers=checkpoint.layers)
     return folder
 
 
-def described(checkpoint: ServedCheckpoint | TinyGptOss, observer: Observer) -> Checkpoint | None:
+def described(checkpoint: ServedCheckpoint | TinyCheckpoint, observer: Observer) -> Checkpoint | None:
     """What the weights are; None where they lie in a container or on another machine, out of sight.
 
     Hashing hundreds of gigabytes takes minutes: it is done once, and again when a file's size or time has changed.
@@ -48,7 +55,7 @@ def described(checkpoint: ServedCheckpoint | TinyGptOss, observer: Observer) -> 
     if not folder.is_dir():
         return None
     found = _remembered(folder, observer)
-    if isinstance(checkpoint, TinyGptOss):
+    if isinstance(checkpoint, TinyCheckpoint):
         return found
     stated, read = checkpoint.weight_data_type, found.weight_data_type
     plain = read in PLAIN_TYPES

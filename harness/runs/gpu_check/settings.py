@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from harness.config.engines import HttpEngine, Launch, ServedCheckpoint, TinyGptOss, TorchEngine, TrtllmEngine
+from harness.config.engines import HttpEngine, Launch, ServedCheckpoint, TinyCheckpoint, TorchEngine, TrtllmEngine
 from harness.config.merge import merged
 from harness.engines.checkpoint import weight_data_type
 from harness.engines.launch import probe
@@ -98,9 +98,9 @@ class CheckSettings:
     def own_engine(self) -> TrtllmEngine | TorchEngine:
         """The engine in process as a configuration has it."""
         checkpoint = self._served()
-        if self.server == "torch" or isinstance(checkpoint, TinyGptOss):
+        if self.server == "torch" or isinstance(checkpoint, TinyCheckpoint):
             options = merged(_TORCH, self.options)
-            made = checkpoint if isinstance(checkpoint, TinyGptOss) else checkpoint.path
+            made = checkpoint if isinstance(checkpoint, TinyCheckpoint) else checkpoint.path
             return TorchEngine(
                 kind="torch", checkpoint=made, slots=options["slots"], max_total_tokens=options["max_total_tokens"]
             )
@@ -115,9 +115,9 @@ class CheckSettings:
         """Where the weights lie; a stand-in is made where it is not there yet."""
         return made(self._served())
 
-    def _served(self) -> ServedCheckpoint | TinyGptOss:
+    def _served(self) -> ServedCheckpoint | TinyCheckpoint:
         if self.checkpoint is None:
-            return TinyGptOss(make="tiny-gpt-oss")
+            return TinyCheckpoint(make="tiny-gpt-oss")
         folder = self.checkpoint.expanduser().absolute()
         return ServedCheckpoint(name=folder.name, path=folder, weight_data_type=weight_data_type(folder))
 

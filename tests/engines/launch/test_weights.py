@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from harness.config.engines import ServedCheckpoint, TinyGptOss
+from harness.config.engines import ServedCheckpoint, TinyCheckpoint
 from harness.engines.checkpoint import STAND_IN
 from harness.engines.launch import weights
 from harness.engines.launch.weights import config_number, described, folder_of
@@ -124,9 +125,9 @@ def test_a_folder_that_is_no_checkpoint(tmp_path: Path) -> None:
 def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     assert folder_of(served(Path("~/models/x"))) == Path("/home/me/models/x")
-    assert (
-        folder_of(TinyGptOss(make="tiny-gpt-oss", seed=3)) == tmp_path / "cache" / "checkpoints" / "tiny-gpt-oss-64x2-3"
-    )
+    made = tmp_path / "cache" / "checkpoints"
+    assert folder_of(TinyCheckpoint(make="tiny-gpt-oss", seed=3)) == made / "tiny-gpt-oss-64x2-3"
+    assert folder_of(TinyCheckpoint(make="tiny-qwen3-vl", layers=4)) == made / "tiny-qwen3-vl-64x4-0"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"vocab_size": "7"}', '{"vocab_size": true}', '{"text_config": []}'])
@@ -136,7 +137,10 @@ def test_no_number(tmp_path: Path, text: str) -> None:
     assert config_number(tmp_path / "nowhere", "vocab_size") is None
 
 
-def test_a_stand_in_is_made_where_it_lies_and_known_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["tiny-gpt-oss", "tiny-qwen3-vl"])
+def test_a_stand_in_is_made_where_it_lies_and_known_as_one(
+    name: Literal["tiny-gpt-oss", "tiny-qwen3-vl"], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def make(folder: Path, **asked: int) -> Path:
         folder.mkdir(parents=True)
         (folder / "config.json").write_text('{"vocab_size": 9}')
@@ -144,8 +148,8 @@ def test_a_stand_in_is_made_where_it_lies_and_known_as_one(monkeypatch: pytest.M
         write_weights(folder / "model.safetensors")
         return folder
 
-    monkeypatch.setattr(weights, "make_tiny_gpt_oss", make)
-    tiny = TinyGptOss(make="tiny-gpt-oss", hidden_size=16, layers=1)
+    monkeypatch.setattr(weights, "MAKERS", {name: make})
+    tiny = TinyCheckpoint(make=name, hidden_size=16, layers=1)
     assert described(tiny, ignore) is None
     folder = weights.made(tiny)
     assert folder == folder_of(tiny)
