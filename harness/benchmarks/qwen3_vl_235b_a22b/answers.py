@@ -8,15 +8,18 @@ has them. No answer is mended: a fence around it, or a word before it, makes it 
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.benchmarks.qwen3_vl_235b_a22b.prompts import FIELDS, Version
+
 SEPARATOR = " > "
 """Between the levels of a category, the root first."""
-FIELDS = ("category", "brand", "is_secondhand")
 
+_FIELDS = frozenset(FIELDS)
 _MAX_DEPTH = 200
 _MAX_DIGITS = 4300
 _TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
@@ -44,7 +47,7 @@ def parse(text: str) -> Parsed | None:
     if not isinstance(said, _Object):
         return None
     fields = dict(said)
-    if len(fields) != len(FIELDS) or not all(map(fields.__contains__, FIELDS)):
+    if fields.keys() != _FIELDS:
         return None
     category, brand, is_secondhand = fields["category"], fields["brand"], _truth(fields["is_secondhand"])
     if not isinstance(category, str) or not isinstance(brand, str) or is_secondhand is None:
@@ -97,14 +100,15 @@ def _truth(said: object) -> bool | None:
     return None
 
 
-def levels(category: str, version: str) -> list[str]:
+@functools.lru_cache(maxsize=1 << 16)
+def levels(category: str, version: Version) -> tuple[str, ...]:
     """The levels of a category, at least one, none with white space around it.
 
     The scorer of v6.0 does not strip the category as a whole first: there, a separator at its end (``"A > "``) is
     followed by an empty level, where later ones see a leaf ``"A >"``.
     """
     whole = category if version == "v6.0" else category.strip()
-    return [level.strip() for level in whole.split(SEPARATOR)]
+    return tuple(level.strip() for level in whole.split(SEPARATOR))
 
 
 def levels_in_common(found: Sequence[str], true: Sequence[str]) -> int:
