@@ -1,5 +1,7 @@
 """What scoring and filing an accuracy log cost: 4,395 answers decoded and graded, a log of 350 MB truncated and hashed.
 
+And 48,289 answers about products, beside a floor that reads the log's and the answers' JSON and no more.
+
 The answers are made up, with reasoning, a final channel and an answer or a program each; their lengths are spread as a
 model's are. Programs are decoded and found but not run. Contestants take turns, each in a process of its own; CPU time
 is that of the whole process, start included. Exit status 1 where a goal is missed on a quiet machine.
@@ -21,14 +23,15 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import products
 from machine import QUIET_CORES, busy_s, peak_mb
 
 from harness import rules
-from harness.benchmarks.base import Answer, Dataset
+from harness.benchmarks.base import Dataset
 from harness.benchmarks.gpt_oss_120b import vocab
 from harness.benchmarks.gpt_oss_120b.graders import is_code
 from harness.benchmarks.gpt_oss_120b.judge import Ending, Judge, Limits, Submission, TestsFolder, Trial
-from harness.benchmarks.gpt_oss_120b.score import score
+from harness.benchmarks.gpt_oss_120b.score import Answer, score
 from harness.engines.base import PromptTable
 from harness.logs import AccuracyLog
 
@@ -39,18 +42,20 @@ PERFORMANCE_TOKENS = 1_300
 ACCURACY_TOKENS = 10_000
 """Tokens an answer of an accuracy leg has on average, effort high; 4,395 of them are a log of 350 MB."""
 GOAL_SCORE_S = 20
+GOAL_PRODUCTS_S = 2
 GOAL_FILE_S = 5
 GOAL_FILE_MB = 100
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A command line, the goals of it, and what it is called."""
+    """A command line, the goals of it, and what it is called; ``floor`` names the one it is likened to."""
 
     name: str
     command: tuple[str, ...]
-    goal_s: float
+    goal_s: float | None
     goal_mb: float | None = None
+    floor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for mean in (PERFORMANCE_TOKENS, ACCURACY_TOKENS)
             for contestant in made(Path(folder) / f"{mean}.json", mean)
         ]
+        contestants += products_made(Path(folder) / "products.json")
         turns: list[dict[str, Run]] = []
         for _ in range(options.runs):
             turns.append({contestant.name: measure(contestant) for contestant in contestants})
@@ -98,13 +104,22 @@ def made(log: Path, mean: int) -> Iterator[Contestant]:
         yield Contestant(f"truncate and hash {size:,.0f} MB", (str(filing), str(log)), GOAL_FILE_S, GOAL_FILE_MB)
 
 
+def products_made(log: Path) -> Iterator[Contestant]:
+    """A log of answers about products, who scores it and who only reads it."""
+    rows = products.write_log(log)
+    print(f"{rows:,} answers about products: {log.stat().st_size / 1e6:,.0f} MB")
+    name, floor = f"score {rows:,} products", "read their JSON"
+    yield Contestant(name, (products.__file__, str(log)), GOAL_PRODUCTS_S, floor=floor)
+    yield Contestant(floor, (products.__file__, str(log), "floor"), None)
+
+
 def dataset() -> Dataset:
     """The accuracy table's subsets and ground truths, without prompts of any length."""
     subsets = [name for name, subset in RULES.accuracy_subsets.value.items() for _ in range(subset.samples)]
     truths = {"aime25": "204", "gpqa_diamond": "B"}
     return Dataset(
         name="gpt-oss-120b/accuracy",
-        which="accuracy",
+        table="accuracy",
         prompts=PromptTable.from_lists([[1]] * len(subsets)),
         subsets=tuple(subsets),
         ground_truth=tuple(truths.get(subset, f"problem {row}") for row, subset in enumerate(subsets)),
@@ -225,20 +240,34 @@ def judge(contestants: Sequence[Contestant], turns: Sequence[Mapping[str, Run]])
     for contestant in contestants:
         runs = [turn[contestant.name] for turn in turns]
         assert len({run.result for run in runs}) == 1, "turns that came to different results"
-        wall, cpu = statistics.median(run.wall_s for run in runs), statistics.median(run.cpu_s for run in runs)
-        peak = max(run.peak_mb for run in runs)
-        quiet = statistics.median(run.others for run in runs) <= QUIET_CORES
-        slow = wall > contestant.goal_s
-        large = contestant.goal_mb is not None and peak > contestant.goal_mb
-        verdict = ("MISSED" if slow else "met") + ("" if quiet else ", on a busy machine")
-        print(
-            f"  {contestant.name:32} wall {wall:5.2f} s (at most {contestant.goal_s:.0f}): {verdict}; CPU {cpu:5.2f} s"
-        )
-        if contestant.goal_mb is not None:
-            verdict = "MISSED" if large else "met"
-            print(f"  {'':32} peak {peak:5.0f} MB (at most {contestant.goal_mb:.0f}): {verdict}")
-        missed |= large or (slow and quiet)
+        missed |= judge_one(contestant, runs)
+        if contestant.floor is not None:
+            ratio = median_cpu(runs) / median_cpu([turn[contestant.floor] for turn in turns])
+            print(f"  {'':32} CPU {ratio:5.2f} times that of: {contestant.floor}")
     return int(missed)
+
+
+def judge_one(contestant: Contestant, runs: Sequence[Run]) -> bool:
+    """Prints what one of them took; whether it missed a goal, if the machine was quiet enough to say so."""
+    wall = statistics.median(run.wall_s for run in runs)
+    quiet = statistics.median(run.others for run in runs) <= QUIET_CORES
+    slow = contestant.goal_s is not None and wall > contestant.goal_s
+    verdict = ""
+    if contestant.goal_s is not None:
+        verdict = f" (at most {contestant.goal_s:.0f}): {'MISSED' if slow else 'met'}"
+        verdict += "" if quiet else ", on a busy machine"
+    print(f"  {contestant.name:32} wall {wall:5.2f} s{verdict}; CPU {median_cpu(runs):5.2f} s")
+    if contestant.goal_mb is None:
+        return slow and quiet
+    peak = max(run.peak_mb for run in runs)
+    large = peak > contestant.goal_mb
+    print(f"  {'':32} peak {peak:5.0f} MB (at most {contestant.goal_mb:.0f}): {'MISSED' if large else 'met'}")
+    return large or (slow and quiet)
+
+
+def median_cpu(runs: Sequence[Run]) -> float:
+    """CPU seconds of the run in the middle."""
+    return statistics.median(run.cpu_s for run in runs)
 
 
 if __name__ == "__main__":
