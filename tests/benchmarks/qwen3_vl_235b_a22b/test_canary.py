@@ -5,8 +5,6 @@ from typing import Any, cast
 
 import pytest
 
-pytest.importorskip("PIL")
-
 from harness.benchmarks.base import Canary, Chats
 from harness.benchmarks.qwen3_vl_235b_a22b.canary import SHOWN, CategoryCanary
 
