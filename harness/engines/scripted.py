@@ -7,11 +7,9 @@ What it answers, how long it takes and which rows go wrong are settings. With no
 from __future__ import annotations
 
 import heapq
-import os
-import sys
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,20 +20,19 @@ from harness.engines.base import (
     Event,
     Failure,
     Finish,
-    Int32Array,
     PromptTable,
     Requests,
     TokenEvents,
     Tokens,
     Workload,
 )
-from harness.engines.scripted_answers import ANY_ROW, CountingScript, RecordedScript, Script, read_answers
+from harness.engines.scripted_answers import ANY_ROW, CountingScript, Script
+from harness.engines.scripted_chats import CountingReplies, ReplyScript, ScriptedChats
+from harness.engines.scripted_files import read_script
+from harness.engines.scripted_running import NEVER_NS, Running, Slots, come_to, tell, whole
 from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSettings
-from harness.errors import RunBroke
 
-EXIT_SCRIPTED_DEATH: Final = 86
 UNBOUNDED_SLOTS: Final = 1 << 20
-NEVER_NS: Final = 1 << 62
 STOP, LENGTH = (int(Finish.STOP),), (int(Finish.LENGTH),)
 
 
@@ -44,7 +41,7 @@ class _Course:
     """What a workload comes to here, looked up once.
 
     ``at_once``: there are neither service times nor faults. ``told``: of how many tokens of an answer, at most, it is
-    told as they come. ``quick``: all at once, told whole, and for any row.
+    told as they come. ``quick``: all at once, told whole, and for any row. ``chats`` is None for prompts of token ids.
     """
 
     workload: Workload
@@ -54,42 +51,7 @@ class _Course:
     at_once: bool
     told: int
     quick: bool
-
-
-@dataclass(slots=True)
-class _Running:
-    """A request under way. ``fault`` is what it comes to instead of an answer."""
-
-    number: int
-    row: int
-    answer: Int32Array
-    finish: Finish
-    to_tell: int
-    first_due_ns: int
-    gap_ns: float
-    fault: str | None = None
-    told: int = 0
-    first_ns: int = 0
-
-    def due_ns(self) -> int:
-        """When the next thing of it is to be told: a token, or the whole."""
-        last = self.told if self.told < self.to_tell else len(self.answer) - 1
-        return self.first_due_ns + int(max(0, last) * self.gap_ns)
-
-
-@dataclass(slots=True)
-class _Slots:
-    """When each of the places at which the engine works becomes free; a heap."""
-
-    free_ns: list[int] = field(default_factory=list)
-
-    def take(self, arrived_ns: int, service_ns: int) -> int:
-        """The time at which a request that arrived then starts; its place is busy for ``service_ns`` from there."""
-        if not self.free_ns:
-            return arrived_ns
-        start = max(arrived_ns, self.free_ns[0])
-        heapq.heapreplace(self.free_ns, min(NEVER_NS, start + service_ns))
-        return start
+    chats: ScriptedChats | None
 
 
 class ScriptedCore:
@@ -103,15 +65,16 @@ class ScriptedCore:
         self._settings = settings
         self._clock = clock
         self._counting = CountingScript(settings.length, settings.vocab_size)
-        self._scripts: dict[str, Script] = {
-            name: RecordedScript(*read_answers(path, settings.vocab_size)) for name, path in settings.answers.items()
-        }
+        self._scripts: dict[str, Script] = {}
+        self._replies: dict[str, ReplyScript] = {}
+        for name, path in settings.answers.items():
+            read_script(name, path, settings.vocab_size, self._scripts, self._replies)
         self._course: _Course | None = None
         self._all_fit: PromptTable | None = None
         self._ready: list[Event] = []
-        self._agenda: list[tuple[int, int, _Running]] = []
+        self._agenda: list[tuple[int, int, Running]] = []
         self._entries = 0
-        self._slots = _Slots([0] * (settings.slots or 0))
+        self._slots = Slots([0] * (settings.slots or 0))
 
     def info(self) -> EngineInfo:
         """A scripted engine is never submittable."""
@@ -138,7 +101,10 @@ class ScriptedCore:
             finish = LENGTH if length >= course.cap else STOP
             self._ready.append(Answers(requests.numbers, answer, (length,), now, now, finish, address))
             return
-        if not self._fits(requests, course.script):
+        if course.chats is not None:
+            requests, failures = course.chats.fitting(requests)
+            self._ready.extend(failures)
+        elif not self._fits(requests, course.script):
             requests = self._without_unfit(requests, course.script)
         if course.at_once:
             self._answer(requests, course)
@@ -176,20 +142,23 @@ class ScriptedCore:
         """Forgets all requests and frees all slots."""
         self._ready = []
         self._agenda = []
-        self._slots = _Slots([0] * (self._settings.slots or 0))
+        self._slots = Slots([0] * (self._settings.slots or 0))
 
     def _course_of(self, workload: Workload) -> _Course:
         if self._course is not None and self._course.workload is workload:
             return self._course
-        if workload.bodies:
-            raise RunBroke("the scripted engine answers prompts of token ids, not chats")
         settings = self._settings
+        chats = None
+        if workload.bodies:
+            replies = self._replies.get(workload.dataset) or CountingReplies(settings.length)
+            chats = ScriptedChats(workload, replies, settings.max_total_tokens)
         script = self._scripts.get(workload.dataset, self._counting)
         faults = settings.faults_of(workload.dataset)
         at_once = settings.first_token.mean_s == 0 and settings.per_token.mean_s == 0 and faults is NO_FAULTS
         told = {TokenEvents.NONE: 0, TokenEvents.FIRST: 1, TokenEvents.ALL: NEVER_NS}[workload.token_events]
-        quick = at_once and told <= 1 and script.rows == ANY_ROW
-        self._course = _Course(workload, script, workload.sampling.max_new_tokens, faults, at_once, told, quick)
+        quick = at_once and told <= 1 and script.rows == ANY_ROW and chats is None
+        cap = workload.sampling.max_new_tokens
+        self._course = _Course(workload, script, cap, faults, at_once, told, quick, chats)
         return self._course
 
     def _fits(self, requests: Requests, script: Script) -> bool:
@@ -230,6 +199,9 @@ class ScriptedCore:
         numbers, n, now = requests.numbers, len(requests.rows), self._clock()
         if not n:
             return
+        if course.chats is not None:
+            self._ready.append(course.chats.answered(requests, now))
+            return
         batch = course.script.many(requests.rows, course.cap)
         if course.told > 1:
             for at in range(batch.longest):
@@ -256,68 +228,42 @@ class ScriptedCore:
             if row not in faults.hang and running.first_due_ns < NEVER_NS:
                 self._enter(running)
 
-    def _enter(self, running: _Running) -> None:
+    def _enter(self, running: Running) -> None:
         self._entries += 1  # equal times are told in order of entry, and two requests are never compared
         heapq.heappush(self._agenda, (running.due_ns(), self._entries, running))
 
     def _tell_due(self) -> list[Event]:
         """In rounds, so that one :class:`Tokens` never holds two tokens of one answer."""
         events: list[Event] = []
-        done: list[_Running] = []
+        done: list[Running] = []
         now = self._clock()
         while self._agenda and self._agenda[0][0] <= now:
-            due: list[_Running] = []
+            due: list[Running] = []
             while self._agenda and self._agenda[0][0] <= now:
                 due.append(heapq.heappop(self._agenda)[2])
             told = [running for running in due if running.told < running.to_tell]
             if told:
-                events.append(_tell(told, now))
+                events.append(tell(told, now))
             for running in due:
                 if running.fault is not None:
-                    events.append(_come_to(running))
+                    events.append(come_to(running))
                 elif running.told < running.to_tell or (running in told):
                     self._enter(running)
                 else:
                     done.append(running)
-        if done:
-            events.append(_answers(done, now))
+        events.extend(whole(done, now))
         return events
 
 
-def _begin(number: int, row: int, course: _Course) -> _Running:
-    answer, _ = course.script.one(row, course.cap)
-    finish = Finish.LENGTH if len(answer) >= course.cap else Finish.STOP
-    shortened = course.faults.shortened(row)
-    if shortened is not None:
-        answer, finish = answer[:shortened], Finish.STOP
+def _begin(number: int, row: int, course: _Course) -> Running:
+    kept, reply = course.faults.shortened(row), None
+    if course.chats is not None:
+        reply, tokens, finish = course.chats.reply(row, kept)
+        answer = course.chats.ids(tokens)
+    else:
+        answer, _ = course.script.one(row, course.cap)
+        finish = Finish.LENGTH if len(answer) >= course.cap else Finish.STOP
+        if kept is not None:
+            answer, finish = answer[:kept], Finish.STOP
     fault = "die" if row == course.faults.die else "fail" if row in course.faults.fail else None
-    return _Running(number, row, answer, finish, 0 if fault else min(course.told, len(answer)), 0, 0.0, fault)
-
-
-def _tell(told: Sequence[_Running], now: int) -> Tokens:
-    positions = [running.told for running in told]
-    tokens = np.fromiter((running.answer[running.told] for running in told), np.int32, len(told))
-    for running in told:
-        running.first_ns = running.first_ns or now
-        running.told += 1
-    return Tokens([running.number for running in told], positions, tokens, now)
-
-
-def _answers(done: Sequence[_Running], now: int) -> Answers:
-    """A first token that nobody asked to be told was there when it was due."""
-    return Answers(
-        numbers=[running.number for running in done],
-        tokens=np.concatenate([running.answer for running in done]),
-        ends=np.cumsum([len(running.answer) for running in done]).tolist(),
-        first_ns=[running.first_ns or running.first_due_ns for running in done],
-        done_ns=[now] * len(done),
-        finish=[running.finish for running in done],
-    )
-
-
-def _come_to(running: _Running) -> Failure:
-    if running.fault == "die":
-        sys.stderr.write(f"scripted fault: the engine dies at row {running.row}\n")
-        sys.stderr.flush()
-        os._exit(EXIT_SCRIPTED_DEATH)  # as a crash would: nothing is told, nothing is closed
-    return Failure(running.number, "scripted", f"scripted fault: row {running.row} fails")
+    return Running(number, row, answer, finish, 0 if fault else min(course.told, len(answer)), fault, reply)

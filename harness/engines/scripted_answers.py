@@ -1,17 +1,14 @@
-"""The answers of a scripted engine: counted up from the row, or read from a file."""
+"""The answers of a scripted engine: counted up from the row, or as they were recorded."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 import numpy as np
 
 from harness.engines.base import Finish, Int32Array, Int64Array
-from harness.errors import ConfigError, MissingError
 
 ANY_ROW: Final = 1 << 62
 FEW: Final = 32
@@ -90,7 +87,7 @@ class CountingScript:
 
 
 class RecordedScript:
-    """Answers that were written before, as :func:`read_answers` reads them."""
+    """Answers that were written before, as :mod:`~harness.engines.scripted_files` reads them."""
 
     def __init__(self, tokens: Int32Array, ends: Int64Array) -> None:
         self.rows = len(ends)
@@ -113,33 +110,3 @@ class RecordedScript:
         places = np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()))
         finish = np.where(lengths >= cap, int(Finish.LENGTH), int(Finish.STOP))
         return Batch(self._tokens[places], ends.tolist(), finish.tolist(), int(lengths.max()))
-
-
-def read_answers(path: Path, vocab_size: int) -> tuple[Int32Array, Int64Array]:
-    """Reads the answers of a data set: a .npz file with ``tokens`` (int32, flat) and ``ends`` (int64).
-
-    Answer r is ``tokens[ends[r - 1] : ends[r]]``. Raises MissingError where the file is not, ConfigError where it is
-    not of that form or holds ids outside the vocabulary.
-    """
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            tokens, ends = archive["tokens"], archive["ends"]
-    except FileNotFoundError:
-        raise MissingError("the file of scripted answers is not there", where=path) from None
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise _not_answers(path, str(error)) from error
-    if tokens.dtype != np.int32 or ends.dtype != np.int64 or tokens.ndim != 1 or ends.ndim != 1:
-        raise _not_answers(path, f"tokens are {tokens.ndim}-D {tokens.dtype}, ends {ends.ndim}-D {ends.dtype}")
-    if (np.diff(ends, prepend=0) < 0).any() or (int(ends[-1]) if len(ends) else 0) != len(tokens):
-        raise _not_answers(path, "the ends do not rise from 0 to the number of tokens")
-    if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < vocab_size:
-        raise _not_answers(path, f"there are ids outside the vocabulary of {vocab_size}")
-    return tokens, ends
-
-
-def _not_answers(path: Path, found: str) -> ConfigError:
-    return ConfigError(
-        f"not a file of scripted answers: {found}",
-        where=path,
-        expected="a .npz file with int32 `tokens` and rising int64 `ends`",
-    )

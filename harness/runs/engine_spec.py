@@ -70,7 +70,7 @@ def _torch(config: TorchEngine) -> EngineSpec:
 def _scripted(config: ScriptedEngine, benchmark: Benchmark, tables: Sequence[Asked], work: Path) -> EngineSpec:
     answers = {}
     for asked in tables:
-        if asked.which != "performance" and config.right:
+        if asked.dataset.chats is not None or (asked.which != "performance" and config.right):
             path = work / f"answers-{asked.dataset.table}.npz"
             benchmark.scripted_answers(
                 asked.dataset, _shares(config, asked), seed=config.seed, answer_tokens=config.answer_tokens
@@ -94,6 +94,8 @@ def _shares(config: ScriptedEngine, asked: Asked) -> dict[str, float]:
     """The shares of a table. An audit has some of the subsets alone; what no table has, the accuracy table tells."""
     if asked.which == "accuracy":
         return config.right
+    if not config.right:
+        return {}
     there = set(asked.dataset.subsets)
     return {subset: share for subset, share in config.right.items() if subset in there}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.loadgen import user_conf
 from harness.clients.loadgen.audit_conf import AuditFile
-from harness.clients.loadgen.job import WORKER_LOG, LegJob, Outcome
+from harness.clients.loadgen.job import WORKER_LOG, ChatsFile, LegJob, Outcome
 from harness.clients.loadgen.launch import run_job
 from harness.engines.base import Sampling
 from harness.engines.group import EngineGroup
@@ -64,7 +64,7 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     Raises RunBroke, EngineDied or Interrupted where it did not end as legs end; its folder then says so.
     """
     dataset = _dataset(leg, group)
-    check_lengths(leg, dataset.max_prompt_tokens, group.engine.info)
+    check_lengths(leg, dataset.prompt_tokens, group.engine.info)
     logged_tokens = 0 if leg.leg == PERFORMANCE else asked_rows(leg, dataset.rows) * output_cap(leg)
     _check_disk(group.store.root, logged_tokens)
     sampling = group.benchmark.sampling(leg.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
@@ -107,7 +107,7 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
     hashes = {name: table.sha256 for name, table in group.datasets.items() if name in tables}
     print_ = fingerprint(leg, info, hashes, machine)
     rate = target_qps(leg, warmup, group.store, print_)
-    settings = loadgen_settings(leg, rate, dataset.rows)
+    settings = loadgen_settings(leg, rate, dataset.rows, whole=dataset.whole)
     echo = DatasetEcho(name=dataset.name, rows=dataset.rows, sha256=dataset.sha256, stand_in=dataset.stand_in)
     run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, leg.leg)
     write_atomically(folder / USER_CONF, settings.conf)
@@ -169,6 +169,7 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, datase
         benchmark=leg.benchmark,
         table=dataset.table,
         dataset=Asked(leg.which, dataset).name,
+        chats=None if dataset.chats is None else ChatsFile.of(dataset.chats),
         rows=rows,
         model=rules.loadgen_model.value,
         scenario=rules.loadgen_scenario.value,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.clients.loadgen import user_conf
-from harness.engines.base import EngineInfo
+from harness.engines.base import EngineInfo, Int64Array
 from harness.errors import ConfigError
 from harness.gate.run_facts import ACCURACY
 from harness.ledger.record import DatasetEcho, Rate
@@ -28,11 +28,14 @@ def asked_rows(leg: PlannedLeg, dataset_rows: int) -> int:
     return min(dataset_rows, short.accuracy_samples if leg.leg == ACCURACY else short.performance_samples)
 
 
-def loadgen_settings(leg: PlannedLeg, rate: Rate, dataset_rows: int) -> LegSettings:
-    """The user.conf of a leg. The round's own values are LoadGen's and are not repeated, but for those it lacks."""
+def loadgen_settings(leg: PlannedLeg, rate: Rate, dataset_rows: int, *, whole: bool = True) -> LegSettings:
+    """The user.conf of a leg. The round's own values are LoadGen's and are not repeated, but for those it lacks.
+
+    ``whole`` is False for a stand-in of fewer rows than the round's: it is run over those, as long as any other.
+    """
     rules = leg.scenario_rules
     rows = asked_rows(leg, dataset_rows)
-    values = {"target_qps": rate.target_qps, **(_audit_values(rows) if leg.audit else _values(leg, rows))}
+    values = {"target_qps": rate.target_qps, **(_audit_values(rows) if leg.audit else _values(leg, rows, whole))}
     text = user_conf.write(rules.loadgen_model.value, rules.loadgen_scenario.value, values)
     user_conf.parse(text)
     return LegSettings(text, rows)
@@ -45,7 +48,7 @@ def _audit_values(rows: int) -> dict[str, float]:
     return {"performance_sample_count_override": rows}
 
 
-def _values(leg: PlannedLeg, rows: int) -> dict[str, float]:
+def _values(leg: PlannedLeg, rows: int, whole: bool) -> dict[str, float]:
     rules = leg.scenario_rules
     scenario = rules.loadgen_scenario.value
     chosen = leg.config.scenarios[leg.scenario]
@@ -54,12 +57,29 @@ def _values(leg: PlannedLeg, rows: int) -> dict[str, float]:
     if leg.test_run:
         least = leg.config.test_run.server_queries if scenario == "Server" else rows
         values["min_duration"] = leg.config.test_run.min_duration_ms
-        values[f"{leg.leg}_sample_count_override"] = rows
     elif chosen.min_duration_ms is not None:
         values["min_duration"] = chosen.min_duration_ms
+    if not whole and not leg.test_run:
+        least = max(rows, chosen.min_query_count or 0)
+    if leg.test_run or not whole:
+        values[f"{leg.leg}_sample_count_override"] = rows
     if least is not None:
         values["min_query_count"] = least
-    return values
+    latency = _own_target_latency_ms(leg)
+    return values if latency is None else values | {"target_latency": latency}
+
+
+def _own_target_latency_ms(leg: PlannedLeg) -> float | None:
+    """The latency to which early stopping is to hold a scenario that LoadGen has no entry for: it would take that of
+    the scenario it knows. None where LoadGen's own holds.
+    """
+    own = leg.scenario_rules
+    theirs = leg.rules.scenarios.get(own.loadgen_scenario.value)
+    if own.target_latency_at_most_ms is None or theirs is None or own.loadgen_model.value != theirs.loadgen_model.value:
+        return None
+    limit = own.target_latency_at_most_ms.value
+    same = theirs.target_latency_at_most_ms is not None and theirs.target_latency_at_most_ms.value == limit
+    return None if same else limit
 
 
 def output_cap(leg: PlannedLeg) -> int:
@@ -87,22 +107,29 @@ def deviations(leg: PlannedLeg) -> list[str]:
 
 def not_submittable(leg: PlannedLeg, engine: EngineInfo, dataset: DatasetEcho) -> list[str]:
     """Why a run of this leg may never be filed, as far as it is known before it starts."""
+    ruled = leg.rules.rows(leg.which, leg.scenario)
     reasons = list(engine.not_submittable)
     if leg.stands_in_for is not None:
         reasons.append(f"stand-in engine for {leg.stands_in_for}")
     if dataset.stand_in:
-        reasons.append("stand-in data set")
+        fewer = f" of {dataset.rows} rows (the round's: {ruled})" if dataset.rows != ruled else ""
+        reasons.append(f"stand-in data set{fewer}")
     if leg.test_run:
         reasons.append("short run (--test_run)")
     return reasons
 
 
-def check_lengths(leg: PlannedLeg, longest_prompt: int, engine: EngineInfo) -> None:
-    """ConfigError where the longest prompt and the output cap together are more than the engine takes."""
+def check_lengths(leg: PlannedLeg, prompt_tokens: Int64Array, engine: EngineInfo) -> None:
+    """ConfigError where the longest of the prompts that are asked and the output cap together are more than the engine
+    takes. ``prompt_tokens`` is by row, 0 where nobody counted.
+    """
     cap = output_cap(leg)
-    if longest_prompt + cap > engine.max_total_tokens:
+    asked = prompt_tokens[: asked_rows(leg, len(prompt_tokens))]
+    longest = int(asked.max(initial=0))
+    if longest + cap > engine.max_total_tokens:
         raise ConfigError(
-            f"the longest prompt ({longest_prompt} tokens) and the output cap ({cap}) are more than the engine takes",
+            f"the longest prompt (row {int(asked.argmax())}: {longest} tokens) and the output cap ({cap}) "
+            "are more than the engine takes",
             where=f"systems/{leg.system}/{leg.benchmark}.yaml: engine",
             expected=f"at most {engine.max_total_tokens} tokens together",
             mend="raise engine.max_total_tokens, or lower output_caps (a stated deviation)",

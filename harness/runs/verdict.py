@@ -63,7 +63,7 @@ def conclude(
         scenario=leg.scenario,
         benchmark=leg.benchmark,
         pack=leg.pack,
-        expectation=_expectation(leg, rows),
+        expectation=_expectation(leg, rows, whole=dataset.whole),
         detail=detail,
         summary=summary,
         counts=outcome.counts,
@@ -96,20 +96,24 @@ def conclude(
     )
 
 
-def _expectation(leg: PlannedLeg, rows: int) -> Expectation:
-    """The round's demands; a short run is judged by what it was shortened to, and is marked for being short."""
-    whole = Expectation.of_round(leg.pack, leg.benchmark, leg.scenario, leg.leg)
-    if not leg.test_run or leg.leg in AUDITS:  # no audit is ever short
-        return whole
-    return dataclasses.replace(
-        whole,
+def _expectation(leg: PlannedLeg, rows: int, *, whole: bool) -> Expectation:
+    """The round's demands. A short run, or one over a stand-in of fewer rows, is judged by what it was shortened to,
+    which is a mark of its own.
+    """
+    ruled = Expectation.of_round(leg.pack, leg.benchmark, leg.scenario, leg.leg)
+    if leg.leg in AUDITS or (whole and not leg.test_run):  # no audit is ever short
+        return ruled
+    fewer = dataclasses.replace(
+        ruled,
         dataset_rows=rows,
         logged_rows=rows,
-        min_duration_ms=leg.config.test_run.min_duration_ms,
-        measured_duration_ms=leg.config.test_run.min_duration_ms,
         mean_tokens=None,
-        min_query_count=min(rows, whole.min_query_count) if whole.min_query_count else None,
+        min_query_count=min(rows, ruled.min_query_count) if ruled.min_query_count else None,
     )
+    if not leg.test_run:
+        return fewer
+    short_ms = leg.config.test_run.min_duration_ms
+    return dataclasses.replace(fewer, min_duration_ms=short_ms, measured_duration_ms=short_ms)
 
 
 def _verdict(findings: list[Finding], detail: DetailLog) -> Verdict:

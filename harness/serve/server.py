@@ -18,7 +18,7 @@ import uvicorn
 
 from harness.engines.base import EngineInfo
 from harness.engines.connection import Connection
-from harness.engines.scripted_answers import read_answers
+from harness.engines.scripted_files import read_answers
 from harness.engines.start import EngineProcess, EngineSpec, start_engine
 from harness.errors import ConfigError, MissingError
 from harness.serve.app import Service

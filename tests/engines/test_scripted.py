@@ -20,7 +20,8 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
-from harness.engines.scripted import EXIT_SCRIPTED_DEATH, ScriptedCore
+from harness.engines.scripted import ScriptedCore
+from harness.engines.scripted_running import EXIT_SCRIPTED_DEATH
 from harness.engines.scripted_settings import Faults, ScriptedSettings, ServiceTime
 
 MS = 1_000_000

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.engines.scripted_answers import CountingScript, RecordedScript, Script, read_answers
+from harness.engines.scripted_answers import CountingScript, RecordedScript, Script
+from harness.engines.scripted_files import read_answers
 from harness.errors import ConfigError, MissingError
 
 

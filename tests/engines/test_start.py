@@ -14,7 +14,7 @@ import pytest
 from harness import errors
 from harness.engines import start
 from harness.engines.base import Event, TokenEvents
-from harness.engines.scripted import EXIT_SCRIPTED_DEATH
+from harness.engines.scripted_running import EXIT_SCRIPTED_DEATH
 from harness.engines.start import EngineSpec, build_core, error_of_json, error_to_json, start_engine
 from harness.errors import ConfigError, EngineDied, HarnessError, MissingError, UnknownName
 from tests.engines.test_host import collect

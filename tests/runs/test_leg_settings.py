@@ -3,11 +3,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.clients.loadgen.user_conf import parse
+from harness.config.models import OutputCaps
 from harness.errors import ConfigError
 from harness.ledger.record import DatasetEcho, Rate
+from harness.rules import load
 from harness.runs.leg_settings import (
     LegSettings,
     check_lengths,
@@ -120,12 +123,73 @@ def test_why_a_run_may_not_be_filed() -> None:
 def test_prompt_and_answer_must_fit_the_engine(longest: int, fits: bool) -> None:
     planned = leg(output_caps={"performance": 32})
     if fits:
-        check_lengths(planned, longest, engine_info())
+        check_lengths(planned, np.array([7, longest, 3]), engine_info())
         return
-    with pytest.raises(ConfigError) as caught:
-        check_lengths(planned, longest, engine_info())
+    with pytest.raises(ConfigError, match=r"\(row 1: 481 tokens\)") as caught:
+        check_lengths(planned, np.array([7, longest, 3]), engine_info())
     assert caught.value.expected == "at most 512 tokens together"
     assert "output_caps" in (caught.value.mend or "")
+
+
+def test_a_prompt_that_a_short_leg_does_not_ask_may_be_too_long() -> None:
+    check_lengths(short("Offline", "accuracy"), np.array([7] * 50 + [9999]), engine_info(max_total_tokens=33_000))
+    with pytest.raises(ConfigError, match="row 50: 9999"):
+        check_lengths(leg(output_caps={"performance": 8}), np.array([7] * 50 + [9999]), engine_info())
+    check_lengths(leg(output_caps={"performance": 8}), np.zeros(0, np.int64), engine_info())
+
+
+# -- chats, tables of their own ----------------------------------------------------------------------------------------
+
+
+def chats(scenario: str, name: str = "performance", **changes: Any) -> PlannedLeg:
+    planned = leg(scenario, name)
+    pack = changes.pop("pack", planned.pack)
+    config = planned.config.model_copy(update=changes)
+    return PlannedLeg("BOX", "qwen3-vl-235b-a22b", scenario, name, config, pack, test_run=False)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "rows", "expected"),
+    [
+        ("Offline", 48289, {"min_query_count": "48289"}),
+        ("Server", 48289, {}),
+        ("Interactive", 8000, {"target_latency": "1500"}),
+    ],
+)
+def test_a_limit_that_loadgen_has_no_entry_for_is_written(scenario: str, rows: int, expected: dict[str, str]) -> None:
+    made = settings(chats(scenario), rows)
+    assert made.rows == rows
+    assert values(made) == {"target_qps": "7.5", **expected}
+    assert {s.model for s in parse(made.conf)} == {"qwen3-vl-235b-a22b"}
+
+
+@pytest.mark.parametrize("name", ["performance", "accuracy"])
+@pytest.mark.parametrize(("scenario", "more"), [("Offline", {}), ("Interactive", {"target_latency": "1500"})])
+def test_a_stand_in_of_fewer_rows_is_run_as_long_as_any(scenario: str, more: dict[str, str], name: str) -> None:
+    rate = Rate(target_qps=7.5, origin="configured")
+    made = loadgen_settings(chats(scenario, name), rate, 512, whole=False)
+    assert values(made) == {
+        "target_qps": "7.5",
+        f"{name}_sample_count_override": "512",
+        "min_query_count": "512",
+        **more,
+    }
+    echo = DatasetEcho(name="catalogue", rows=512, sha256="ab" * 32, stand_in=True)
+    rows = 8000 if scenario == "Interactive" else 48289
+    assert not_submittable(chats(scenario), engine_info(not_submittable=()), echo) == [
+        f"stand-in data set of 512 rows (the round's: {rows})"
+    ]
+
+
+def test_a_round_without_an_output_cap_wants_one_in_the_configuration() -> None:
+    old = load("v6.0")
+    with pytest.raises(ConfigError, match=r"the round v6\.0 has no output cap for qwen3-vl-235b-a22b") as caught:
+        output_cap(chats("Offline", pack=old))
+    assert "output_caps" in (caught.value.mend or "")
+    capped = chats("Offline", pack=old, output_caps=OutputCaps(performance=200))
+    assert output_cap(capped) == 200
+    assert deviations(capped) == ["output cap of the performance leg 200 tokens (the round's: none)"]
+    assert output_cap(chats("Offline")) == PACK.benchmark("qwen3-vl-235b-a22b").output_caps.performance.value
 
 
 # -- audits ------------------------------------------------------------------------------------------------------------

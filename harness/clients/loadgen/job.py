@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -26,12 +27,32 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class ChatsFile(_Strict):
+    """A store of chats as it was when it was made or found: by size and time, for it may hold gigabytes."""
+
+    path: str
+    size: int
+    mtime_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> ChatsFile:
+        """The file as it is now."""
+        stat = path.stat()
+        return cls(path=str(path.absolute()), size=stat.st_size, mtime_ns=stat.st_mtime_ns)
+
+    def is_still(self, path: Path) -> bool:
+        """Whether the file is as it was."""
+        stat = path.stat()
+        return (stat.st_size, stat.st_mtime_ns) == (self.size, self.mtime_ns)
+
+
 class LegJob(_Strict):
     """All that the worker needs to know. Paths are absolute: it works in a folder of its own.
 
     ``rows`` is the size of the sample library: the whole data set but in a short run. ``dataset_sha256`` is what the
     record vouches for: files may change between legs. ``table`` is the data set's, ``dataset`` what the engine calls
-    it. ``model`` and ``scenario`` are LoadGen's names. ``audit`` is the path of an audit.config, or "" for none.
+    it; ``chats`` are what is asked of it, None for prompts of token ids. ``model`` and ``scenario`` are LoadGen's.
+    ``audit`` is the path of an audit.config, or "" for none.
     """
 
     folder: str
@@ -41,6 +62,7 @@ class LegJob(_Strict):
     benchmark: str
     table: str
     dataset: str
+    chats: ChatsFile | None
     rows: Annotated[int, Field(ge=1)]
     model: str
     scenario: str
@@ -54,7 +76,7 @@ class LegJob(_Strict):
     def workload(self) -> Workload:
         """What the leg's requests have in common; only Server wants first tokens as they come."""
         events = TokenEvents.FIRST if self.scenario == "Server" else TokenEvents.NONE
-        return Workload(self.dataset, self.sampling, events)
+        return Workload(self.dataset, self.sampling, events, "" if self.chats is None else self.chats.path)
 
 
 class Outcome(_Strict):

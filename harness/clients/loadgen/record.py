@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from harness.engines.base import Failure, PromptTable
+from harness.engines.base import Failure
 from harness.ledger.samples import NONE, Int64, SampleState
 
 Column: TypeAlias = Sequence[int]
@@ -122,8 +122,8 @@ class FrozenRecord:
         rows: list[int] = self.rows[self._places(np.array(ids, dtype=np.int64))].tolist()
         return rows
 
-    def by_sample(self, prompts: PromptTable) -> dict[str, Int64]:
-        """The columns of samples.arrow (but the replica), in the order of issue."""
+    def by_sample(self, prompt_tokens: Int64) -> dict[str, Int64]:
+        """The columns of samples.arrow (but the replica), in the order of issue. ``prompt_tokens`` is by row."""
         done = self._places(self.done_ids)
         failed = self._places(np.array([failure.number for failure in self.failures], dtype=np.int64))
         state = np.full(len(self.ids), SampleState.OUTSTANDING, dtype=np.int64)
@@ -132,7 +132,7 @@ class FrozenRecord:
         columns = {
             "index": self.rows,
             "issued_ns": self.issued_ns,
-            "prompt_tokens": np.asarray(prompts.lengths, dtype=np.int64)[self.rows],
+            "prompt_tokens": np.asarray(prompt_tokens, dtype=np.int64)[self.rows],
             "state": state,
             "done_ns": self._placed(done, self.done_ns),
             "answer_tokens": self._placed(done, self.tokens),

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import collections
 import ctypes
-import gc
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +19,7 @@ from typing import Any, cast
 import mlperf_loadgen as loadgen
 import numpy as np
 
+from harness.clients.loadgen.failures import another_kind, empty, not_outstanding, too_short
 from harness.clients.loadgen.job import FAILED_MARKER
 from harness.clients.loadgen.record import Record, pack_done, pack_first, pack_issued
 from harness.engines.base import (
@@ -31,17 +30,19 @@ from harness.engines.base import (
     Int32Array,
     Int64Array,
     PromptTable,
+    Replies,
     Requests,
     Tokens,
     Workload,
 )
-from harness.errors import RunBroke
+from harness.engines.replies import contents
 
 _BATCH = 1024  # completions per LoadGen call; larger calls hold the interpreter lock for longer and gain nothing
 _FEW = 16  # up to so many answers, a loop is faster than columns
 _JOIN_S = 10.0
-_SWITCH_INTERVAL_S = 5e-4
 _MARKER_ADDRESS: int = FAILED_MARKER.ctypes.data
+_FIRST_BYTES = 4
+"""Of a first token LoadGen is handed an id; a chat's, which no server tells, is -1, as the marker begins."""
 
 
 class LoadGenSut:
@@ -74,6 +75,11 @@ class LoadGenSut:
         self._engine = engine
         self._prompts = prompts
         self._workload = workload
+        self._kind: type[Answers | Replies] = Replies if workload.bodies else Answers
+        self._add_whole: Callable[[Any, int, list[Any], list[Any]], object] = (
+            self._add_replies if workload.bodies else self._add_answers
+        )
+        """Takes what is of the kind that was asked for; what it returns is kept until LoadGen was told."""
         self._min_tokens = min_answer_tokens
         self._tell_first = token_latencies
         self._on_broken = on_broken
@@ -144,9 +150,10 @@ class LoadGenSut:
     def _complete(self) -> None:
         try:
             poll = self._engine.poll
+            quick = Answers if self._kind is Answers else None
             while not self._closing:
                 events = poll(1.0)
-                if len(events) == 1 and type(events[0]) is Answers and len(events[0].ends) == 1:
+                if len(events) == 1 and type(events[0]) is quick and len(events[0].ends) == 1:
                     self._tell_one(events[0])
                 elif events:
                     self._tell(events)
@@ -159,18 +166,19 @@ class LoadGenSut:
         now = time.monotonic_ns()
         firsts: list[Any] = []
         dones: list[Any] = []
+        # ``events`` and ``held`` keep the answers' bytes alive until LoadGen has copied what it wants of them.
+        held: list[object] = []
         for event in events:
-            if isinstance(event, Answers):
-                self._add_answers(event, now, firsts, dones)
+            if isinstance(event, self._kind):
+                held.append(self._add_whole(event, now, firsts, dones))
             elif isinstance(event, Tokens):
                 self._add_first_tokens(event, now, firsts)
             elif isinstance(event, Failure):
                 self._add_failure(event, now, firsts, dones)
             else:
-                raise RunBroke("the engine answered with chats, and this leg asked for token ids")
+                raise another_kind(event)
         if firsts:
             self._first_token_complete(firsts)
-        # ``events`` keeps the answers' buffers alive until LoadGen has copied what it wants of them.
         if len(dones) <= _BATCH:
             if dones:
                 self._samples_complete(dones)
@@ -201,7 +209,7 @@ class LoadGenSut:
         number = event.numbers[0]
         told = self._pending.pop(number, None)
         if told is None:
-            raise _not_outstanding(number)
+            raise not_outstanding(number)
         address = event.address or _address(event.tokens)
         # LoadGen copies what it is told: one response, written over, is told for less than a new one each time.
         response = self._alone[0]
@@ -225,7 +233,7 @@ class LoadGenSut:
         for i, end in enumerate(event.ends):
             number, length = event.numbers[i], end - begin
             if length < self._min_tokens:
-                self._add_marker(_too_short(number, length, self._min_tokens), told[i], now, firsts, dones)
+                self._add_marker(too_short(number, length, self._min_tokens), told[i], now, firsts, dones)
             else:
                 if self._tell_first and not told[i]:
                     firsts.append(self._response(number, address, 4, 1))
@@ -262,13 +270,32 @@ class LoadGenSut:
         """A batch less its answers that are too short, which are failed samples."""
         kept = np.flatnonzero(lengths >= self._min_tokens)
         for i in np.flatnonzero(lengths < self._min_tokens).tolist():
-            self._add_failure(_too_short(event.numbers[i], int(lengths[i]), self._min_tokens), now, firsts, dones)
+            self._add_failure(too_short(event.numbers[i], int(lengths[i]), self._min_tokens), now, firsts, dones)
         numbers, finish, first_ns, done_ns = (
             [column[i] for i in kept.tolist()]
             for column in (event.numbers, event.finish, event.first_ns, event.done_ns)
         )
         left = Answers(numbers, event.tokens, ends[kept].tolist(), first_ns, done_ns, finish, event.address)
         return left, ends[kept], lengths[kept]
+
+    def _add_replies(self, event: Replies, now: int, firsts: list[Any], dones: list[Any]) -> object:
+        """Chats: LoadGen is handed their contents. Returns the buffer that these lie in."""
+        texts = contents(event)
+        buffer = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+        address = buffer.ctypes.data
+        for i, number in enumerate(event.numbers):
+            told, size, tokens = self._claim(number), len(texts[i]), event.tokens[i]
+            if not size:
+                self._add_marker(empty(number), told, now, firsts, dones)
+            elif tokens < self._min_tokens:
+                self._add_marker(too_short(number, tokens, self._min_tokens), told, now, firsts, dones)
+            else:
+                if self._tell_first and not told:
+                    firsts.append(self._response(number, _MARKER_ADDRESS, _FIRST_BYTES, 1))
+                dones.append(self._response(number, address, size, tokens))
+                self._note_dones(pack_done(number, tokens, event.finish[i], event.first_ns[i], event.done_ns[i], now))
+            address += size
+        return buffer
 
     def _add_failure(self, failure: Failure, now: int, firsts: list[Any], dones: list[Any]) -> None:
         self._add_marker(failure, self._claim(failure.number), now, firsts, dones)
@@ -277,7 +304,7 @@ class LoadGenSut:
         """Completes a failed sample, whose first token was ``told`` or not."""
         number = failure.number
         if self._tell_first and not told:
-            firsts.append(self._response(number, _MARKER_ADDRESS, 4, 1))
+            firsts.append(self._response(number, _MARKER_ADDRESS, _FIRST_BYTES, 1))
             self._note_firsts(pack_first(number, now))
         dones.append(self._response(number, _MARKER_ADDRESS, FAILED_MARKER.nbytes, len(FAILED_MARKER)))
         self.record.failures.append(failure)
@@ -288,23 +315,14 @@ class LoadGenSut:
         """
         told = self._pending.pop(number, None)
         if told is None:
-            raise _not_outstanding(number)
+            raise not_outstanding(number)
         return told
 
     def _claim_all(self, numbers: Sequence[int]) -> None:
         try:
             collections.deque(map(self._pending.pop, numbers), maxlen=0)  # the quickest loop there is
         except KeyError as error:
-            raise _not_outstanding(error.args[0]) from None
-
-
-def make_interpreter_quick() -> None:
-    """For the process that LoadGen runs in: hands the interpreter lock over ten times sooner than the default, and
-    leaves garbage alone. What is made here goes when its last user does; a collection would only stop the clock.
-    """
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    gc.collect()
-    gc.disable()
+            raise not_outstanding(error.args[0]) from None
 
 
 def _address(tokens: Int32Array) -> int:
@@ -313,11 +331,3 @@ def _address(tokens: Int32Array) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(cast("Any", tokens)))
     except (TypeError, ValueError):  # read-only, or empty
         return tokens.ctypes.data
-
-
-def _not_outstanding(number: int) -> RunBroke:
-    return RunBroke(f"the engine answered request {number} twice, or was never asked it")
-
-
-def _too_short(number: int, length: int, wanted: int) -> Failure:
-    return Failure(number, "too_short", f"an answer of {length} tokens; LoadGen's token metrics need {wanted}")

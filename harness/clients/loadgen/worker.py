@@ -23,13 +23,13 @@ from typing import TextIO
 
 import mlperf_loadgen as loadgen
 
-from harness import benchmarks, rules
-from harness.benchmarks.base import Dataset
+from harness.clients.loadgen.interpreter import make_interpreter_quick
 from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
+from harness.clients.loadgen.library import open_library
 from harness.clients.loadgen.record import FrozenRecord
-from harness.clients.loadgen.sut import LoadGenSut, make_interpreter_quick
+from harness.clients.loadgen.sut import LoadGenSut
 from harness.engines.replicas import connect
-from harness.errors import EXIT_OK, DatasetError, EngineDied, HarnessError, Interrupted, RunBroke
+from harness.errors import EXIT_OK, EngineDied, HarnessError, Interrupted, RunBroke
 from harness.ledger.record import Counts, FailedSample
 from harness.ledger.samples import write_samples
 from harness.ledger.store import LOGS, SAMPLES, USER_CONF, write_atomically
@@ -48,7 +48,7 @@ class Worker:
         self.job = job
         self._progress = progress
         self.folder = Path(job.folder)
-        self.dataset = _dataset(job)
+        self.library = open_library(job)
         self.engine = connect(job.engine)
         self._counted_before = self.engine.counters(_PATIENCE_S)
         self.loaded_rows = 0
@@ -58,7 +58,7 @@ class Worker:
         """What the watchdog found, where it did."""
         self.sut = LoadGenSut(
             self.engine,
-            self.dataset.prompts,
+            self.library.prompts,
             job.workload(),
             min_answer_tokens=job.min_answer_tokens,
             token_latencies=job.scenario == "Server",
@@ -110,13 +110,19 @@ class Worker:
         return settings
 
     def _load(self, rows: list[int]) -> None:
-        """LoadGen's load callback. The prompts lie in one memory map: reading them once is loading them."""
-        self.loaded_rows += len(rows)
-        for row in rows:
-            self.dataset.prompts[row].max()
+        """LoadGen's load callback. An exception may not reach it."""
+        try:
+            self.loaded_rows += len(rows)
+            self.library.load(rows)
+        except Exception as error:  # noqa: BLE001 - LoadGen would be left broken and silent
+            self._break(error)
 
     def _unload(self, rows: list[int]) -> None:
-        """LoadGen's unload callback; the map goes with the process."""
+        """LoadGen's unload callback."""
+        try:
+            self.library.unload(rows)
+        except Exception as error:  # noqa: BLE001 - LoadGen would be left broken and silent
+            self._break(error)
 
     # -- its end ----------------------------------------------------------------------------------------------------
 
@@ -190,23 +196,10 @@ class Worker:
         )
 
     def _write(self, record: FrozenRecord, outcome: Outcome) -> None:
-        columns = record.by_sample(self.dataset.prompts)
+        columns = record.by_sample(self.library.prompt_tokens)
         replicas = self.engine.replicas_of(record.ids)
         write_samples(self.folder / SAMPLES, columns, replicas, list(self.engine.info().replicas))
         write_atomically(self.folder / OUTCOME, outcome.model_dump_json(indent=1) + "\n")
-
-
-def _dataset(job: LegJob) -> Dataset:
-    """The table to ask. DatasetError where it is not the one that the answers will be scored against."""
-    dataset = benchmarks.get(job.benchmark, rules.load(job.round)).dataset(Path(job.data_dir), job.table)
-    if dataset.sha256 != job.dataset_sha256:
-        raise DatasetError(
-            "the data set was changed since the command began",
-            where=dataset.files[0].path.parent,
-            expected=f"the {job.table} table with sha256 {job.dataset_sha256}",
-            mend="leave it alone while legs run, and run again",
-        )
-    return dataset
 
 
 def _sentence(error: BaseException) -> str:

@@ -292,7 +292,7 @@ def test_the_rest_is_failed_when_the_engine_has_gone(server: Bench) -> None:
     server.wait(2)
     record = server.sut.record.frozen().with_the_rest_failed("engine_died", "gone")
     answered, failed, _ = SampleState
-    assert record.by_sample(PROMPTS)["state"].tolist() == [failed, failed, failed, answered]
+    assert record.by_sample(PROMPTS.lengths)["state"].tolist() == [failed, failed, failed, answered]
     assert [(failure.number, failure.kind) for failure in record.failures] == [
         (0, "fault"), (1, "engine_died"), (2, "engine_died"),
     ]  # fmt: skip
@@ -306,7 +306,7 @@ def test_columns_by_sample(server: Bench) -> None:
     server.engine.say(first_tokens({2: 1}))
     server.engine.say(answers({3: [1, 2, 3]}, at_ns=500), Failure(0, "fault", ""))
     server.wait(2)
-    columns = server.sut.record.frozen().by_sample(PROMPTS)
+    columns = server.sut.record.frozen().by_sample(PROMPTS.lengths)
     after = time.monotonic_ns()
     assert columns["index"].tolist() == [10, 20, 30, 40]
     assert columns["prompt_tokens"].tolist() == [11, 21, 31, 41]
@@ -326,7 +326,7 @@ def test_columns_by_sample(server: Bench) -> None:
 
 
 def test_columns_of_a_run_in_which_nothing_was_asked(server: Bench) -> None:
-    columns = server.sut.record.frozen().by_sample(PROMPTS)
+    columns = server.sut.record.frozen().by_sample(PROMPTS.lengths)
     assert {len(column) for column in columns.values()} == {0}
 
 
