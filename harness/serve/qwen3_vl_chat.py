@@ -78,8 +78,7 @@ class Qwen3VlChat:
 
     def prompt(self, request: ChatRequest) -> list[int]:
         """The ids up to where the answer begins, with a pad for each token of the image. Raises Refusal."""
-        if not request.add_generation_prompt:
-            raise Refusal("`add_generation_prompt` is False, which the engine behind this server cannot do")
+        _refuse_what_cannot_be(request)
         try:
             read = qwen3_vl.read(request.received(), *self._pixels)
         except BadChat as problem:
@@ -109,6 +108,18 @@ class _TextReader:
     def feed(self, ids: Sequence[int], *, last: bool) -> list[Word]:
         text = self._decoder.feed(ids, last=last)
         return [Word(Part.CONTENT, text)] if text else []
+
+
+def _refuse_what_cannot_be(request: ChatRequest) -> None:
+    """An engine that reads a chat ends its answer by the checkpoint's own tokens, whatever a request says."""
+    asked = {
+        "add_generation_prompt": (request.add_generation_prompt, True),
+        "ignore_eos": (request.ignore_eos, False),
+        "stop_token_ids": (request.stop_token_ids or [], []),
+    }
+    for name, (value, possible) in asked.items():
+        if value != possible:
+            raise Refusal(f"`{name}` is {value!r}, which the engine behind this server cannot do")
 
 
 def _rendered(request: ChatRequest) -> str:

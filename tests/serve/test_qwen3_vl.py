@@ -161,6 +161,8 @@ def test_the_chat_goes_to_the_engine_as_it_was_received() -> None:
     ("fields", "words"),
     [
         ({"add_generation_prompt": False}, "add_generation_prompt"),
+        ({"ignore_eos": True}, "ignore_eos"),
+        ({"stop_token_ids": [5]}, "stop_token_ids"),
         ({"messages": []}, "no object, or there is none"),
         ({"messages": [{"role": "user", "content": "a\ud800"}]}, "Unicode"),
         ({"messages": [{"role": "critic", "content": [part("PNG")]}]}, "the role 'critic'"),
