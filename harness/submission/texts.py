@@ -11,12 +11,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.clients.endpoints.config import LEG as CLIENT_LEG
 from harness.config.models import SystemFile
 from harness.config.yaml_files import read_model
 from harness.errors import ConfigError
 from harness.ledger.record import AccuracyEcho, RunRecord
 from harness.machine.describe import Value
 from harness.rules import ImageRules, RulePack
+from harness.rules.values import LayoutName
 from harness.submission.legs import Leg
 from harness.submission.rows import Row
 from harness.submission.source import SOURCE_KEY, source_note
@@ -28,6 +30,13 @@ _NONE = "none"
 _OTHERWISE = "otherwise"
 _UNSEEN = "not read: it lay where the harness could not look"
 _UNTOLD = "not told"
+
+
+README_TEMPLATES: Mapping[LayoutName, str] = {
+    "loadgen": "README.template.md",
+    "endpoints": "README.endpoints.template.md",
+}
+"""The template of a row's README.md, by its layout."""
 
 
 class MeasurementsFile(BaseModel):
@@ -108,6 +117,7 @@ class Texts:
             "category": row.entry.category,
             "result": _result(performance),
             "loadgen_verdict": _loadgen(performance),
+            "client": _client(performance),
             "verdict": "; ".join(f"{leg} run {_verdict(found.record)}" for leg, found in row.legs.items()),
             "accuracy": accuracy,
             "audits": "; ".join(_audit(name, leg.record) for name, leg in row.audits.items()) or "none",
@@ -124,7 +134,7 @@ class Texts:
             "deviations": _list(row.deviations, "None."),
             "subsets": _subsets(row.accuracy.record.accuracy),
         }
-        template = PurePosixPath(row.entry.benchmark) / "README.template.md"
+        template = PurePosixPath(row.entry.benchmark) / README_TEMPLATES[row.layout]
         return self._filled(template, {key: _cell(value) for key, value in names.items()})
 
     def _filled(self, template: PurePosixPath, names: Mapping[str, Any]) -> str:
@@ -216,6 +226,16 @@ def _loadgen(record: RunRecord) -> str:
     return (record.verdict.loadgen if record.verdict is not None else None) or "nothing"
 
 
+def _client(record: RunRecord) -> str:
+    """Who measured: LoadGen, or the endpoints client with its commit, or what tells it from others of its version."""
+    version = record.versions.get("endpoints")
+    if version is None:
+        return f"LoadGen {record.versions.get('mlcommons_loadgen', '')}".strip()
+    commit, source = record.versions.get("endpoints_commit"), record.versions.get("endpoints_source")
+    which = f"commit {commit}" if commit else f"source sha256 {source}" if source else "commit not told"
+    return f"inference-endpoint {version} ({which})"
+
+
 def _verdict(record: RunRecord) -> str:
     return "VALID" if record.verdict is not None and record.verdict.valid else "INVALID"
 
@@ -242,7 +262,8 @@ def _command(record: RunRecord) -> str:
 
 def _attempt(name: str, leg: Leg) -> str:
     named = ", asked for by its number" if leg.named else ""
-    return f"{name}: attempt {leg.record.id.attempt} is filed, of {leg.attempts_total}{named}"
+    seen = f"; {leg.record.note}" if leg.record.note and name == CLIENT_LEG else ""
+    return f"{name}: attempt {leg.record.id.attempt} is filed, of {leg.attempts_total}{named}{seen}"
 
 
 def _audit(name: str, record: RunRecord) -> str:
@@ -265,9 +286,14 @@ def _subsets(echo: AccuracyEcho | None) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for name, s in echo.subsets.items():
-        counts = (s.samples, s.correct, s.wrong, s.failed, s.unscored, f"{s.mean_output_tokens:.1f}")
+        counts = (s.samples, s.correct, s.wrong, s.failed, s.unscored, _mean(s.mean_output_tokens))
         lines.append(f"| {name} | " + " | ".join(map(str, counts)) + " |")
     return "\n".join(lines)
+
+
+def _mean(tokens: float | None) -> str:
+    """Answers that are logged as text have no ids to count."""
+    return "not counted" if tokens is None else f"{tokens:.1f}"
 
 
 def _list(texts: Sequence[str], otherwise: str) -> str:

@@ -9,7 +9,7 @@ from harness.errors import ConfigError
 from harness.ledger.record import AccuracyEcho
 from harness.rules import load
 from harness.submission import source
-from harness.submission.texts import Texts, accuracy_line, fill, label, note
+from harness.submission.texts import Texts, _subsets, accuracy_line, fill, label, note
 from tests.submission.made_up import BENCHMARK, REPOSITORY, SUBSETS
 
 PACK = load("v6.1")
@@ -148,3 +148,13 @@ def test_what_is_filed_of_a_benchmark_without_listed_rows_says_none(record):
     calibration = Texts(REPOSITORY / "measurements").calibration(record, measured, PACK)
     assert "calibrat" in calibration
     assert "$" not in calibration
+
+
+def test_answers_that_are_logged_as_text_have_no_mean_of_tokens(record):
+    echo = record.model_copy(update={"accuracy": AccuracyEcho.model_validate(uncounted())}).accuracy
+    assert "| shopify_product_catalogue | 4 | 3 | 1 | 0 | 0 | not counted |" in _subsets(echo)
+
+
+def uncounted():
+    subset = {"samples": 4, "correct": 3, "wrong": 1, "failed": 0, "unscored": 0, "mean_output_tokens": None}
+    return {"key": "f1", "value": 0.75, "subsets": {"shopify_product_catalogue": subset}, "evaluator": "harness"}
