@@ -8,7 +8,7 @@ from typing import Final
 
 from harness import benchmarks
 from harness.benchmarks.base import Benchmark, Dataset
-from harness.clients.endpoints.config import layout_and_client
+from harness.clients.endpoints.config import LEG, layout_and_client
 from harness.clients.endpoints.importer import copy_report
 from harness.clients.endpoints.report import ClientReport, find_report, read_report
 from harness.config.engines import HttpEngine, ServedCheckpoint
@@ -31,7 +31,7 @@ from harness.runs.endpoints_leg import (
     now,
     table_hashes,
 )
-from harness.runs.endpoints_settings import LEG, as_leg, asked_of, departure, deviations
+from harness.runs.endpoints_settings import as_leg, asked_of, departure, deviations
 from harness.runs.endpoints_verdict import Judgement
 from harness.runs.identity import versions
 from harness.runs.leg_settings import not_submittable

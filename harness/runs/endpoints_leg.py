@@ -10,7 +10,7 @@ from typing import Final
 
 from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.endpoints.client import Watch, run_client
-from harness.clients.endpoints.config import CONFIG, Choices, config_text, layout_and_client
+from harness.clients.endpoints.config import CONFIG, LEG, Choices, config_text, layout_and_client
 from harness.clients.endpoints.data import lay_out
 from harness.clients.endpoints.importer import import_report
 from harness.clients.endpoints.program import ClientProgram
@@ -25,7 +25,6 @@ from harness.logs import LogError
 from harness.machine.capture import capture
 from harness.runs.endings import end
 from harness.runs.endpoints_settings import (
-    LEG,
     Asked,
     as_leg,
     asked_of,

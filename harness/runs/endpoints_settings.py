@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.benchmarks.base import Dataset
-from harness.clients.endpoints.config import Choices, layout_and_client
+from harness.clients.endpoints.config import LEG, Choices, layout_and_client
 from harness.clients.endpoints.sizing import samples_to_issue
 from harness.config.engines import HttpEngine
 from harness.engines.base import EngineInfo
@@ -24,9 +24,6 @@ from harness.runs.leg_settings import deviations as leg_deviations
 from harness.runs.leg_settings import output_cap
 from harness.runs.plan import PlannedLeg
 from harness.runs.rates import target_qps
-
-LEG: Final = "endpoints"
-"""The leg of a row that the client makes: both phases, performance and accuracy, in one run."""
 
 _OFFLINE: Final = "Offline"
 _TOKENIZER_FILES: Final = ("tokenizer.json", "tokenizer_config.json")

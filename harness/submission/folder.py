@@ -15,6 +15,7 @@ from harness.rules import RulePack
 from harness.submission import layout, secrets, texts
 from harness.submission.accuracy import FiledLeg, file_leg
 from harness.submission.audits import file_audit_leg
+from harness.submission.client_files import check_against_report, client_files
 from harness.submission.effort import reasoning_effort
 from harness.submission.legs import Leg
 from harness.submission.manifest import (
@@ -100,22 +101,16 @@ class SubmitterFolder:
         if (code, row.entry.system) not in self._copied:
             copy_source(self._tree, code, context.project, row.entry.benchmark, row.entry.system)
             self._copied.add((code, row.entry.system))
-        self._add_run_file(folder / USER_CONF, performance, USER_CONF)
-        for name in (DETAIL, SUMMARY):
-            self._add_run_file(folder / layout.PERFORMANCE / name, performance, f"{LOGS}/{name}")
-            self._add_run_file(folder / layout.ACCURACY / name, row.accuracy.run, f"{LOGS}/{name}")
-        check_against_log(performance, context.pack)
-        filed = self._add_accuracy(folder / layout.ACCURACY, row.accuracy.run)
-        context.notes.extend(filed.notes)
-        for name, leg in row.audits.items():
-            self._add_audit(folder / name, leg.run)
-        self._add_texts(row, folder, system, code, filed.line)
+        accuracy = self._add_client_files(row, folder) if row.layout == "endpoints" else self._add_logs(row, folder)
+        self._add_texts(row, folder, system, code, accuracy)
         entry = self._row_entry(row)
         self._rows.append(entry)
         self._reasons[str(folder)] = row.marks
         untold = [leg.run for leg in entry.legs if leg.leg in row.audits and leg.reasoning_effort is None]
         context.notes.extend(f"{run}: the manifest has no effort of its prompts, which are not here" for run in untold)
         context.notes.extend(f"{row.name}: {name} is not laid out: {why}" for name, why in row.wanting.items())
+        if row.passed_over:
+            context.notes.append(f"{row.name}: filed in the layout {row.layout}; finished runs of the other are left")
         ran = performance.record.versions.get(SOURCE_KEY)
         if not ran_here(ran):
             context.notes.append(f"src/ is not what made {performance.record.id}. {source_note(ran)}")
@@ -128,11 +123,36 @@ class SubmitterFolder:
                 scenario=row.scenario,
                 folder=folder,
                 result="none" if result is None else f"{result.value:,.2f} {result.units}",
-                accuracy=filed.line,
+                accuracy=accuracy,
                 legs=tuple(entry.legs),
                 marks=row.marks,
             )
         )
+
+    def _add_logs(self, row: Row, folder: PurePosixPath) -> str:
+        """What LoadGen and the harness wrote of a row's legs. Returns what its accuracy comes to, in a line."""
+        context, performance = self._context, row.performance.run
+        self._add_run_file(folder / USER_CONF, performance, USER_CONF)
+        for name in (DETAIL, SUMMARY):
+            self._add_run_file(folder / layout.PERFORMANCE / name, performance, f"{LOGS}/{name}")
+            self._add_run_file(folder / layout.ACCURACY / name, row.accuracy.run, f"{LOGS}/{name}")
+        check_against_log(performance, context.pack)
+        filed = self._add_accuracy(folder / layout.ACCURACY, row.accuracy.run)
+        context.notes.extend(filed.notes)
+        for name, leg in row.audits.items():
+            self._add_audit(folder / name, leg.run)
+        return filed.line
+
+    def _add_client_files(self, row: Row, folder: PurePosixPath) -> str:
+        """What the endpoints client wrote of its run, unedited. Returns what its accuracy comes to, in a line."""
+        context, run = self._context, row.performance.run
+        check_against_report(run, context.pack, self._division)
+        for file in client_files(run, context.pack):
+            self._add_run_file(folder / file.place, run, str(file.kept))
+        by = "the endpoints client's score; the harness told it a second time"
+        own = "" if run.record.accuracy is None or not run.record.accuracy.subsets else f"{run.record.id}: {by}"
+        context.notes.extend(filter(None, [own, f"{run.record.id}: {run.record.note}" if run.record.note else ""]))
+        return texts.accuracy_line(run.record.accuracy)
 
     def finish(self) -> Manifest:
         """Documents, the mark of a demonstration, the search for secrets, and the manifest of it all."""
@@ -197,7 +217,8 @@ class SubmitterFolder:
         text = json.dumps(measured, indent=4, ensure_ascii=False) + "\n"
         self._write(folder / "measurements.json", text, f"measurements/{row.entry.benchmark}/measurements.yaml")
         readme = context.texts.readme(row, system.fields, code, demonstration=context.demonstration, accuracy=accuracy)
-        self._write(folder / "README.md", readme, f"measurements/{row.entry.benchmark}/README.template.md")
+        template = f"measurements/{row.entry.benchmark}/{texts.README_TEMPLATES[row.layout]}"
+        self._write(folder / "README.md", readme, template)
         part = f"{row.entry.benchmark} on {row.entry.system}"
         self._calibration[part] = context.texts.calibration(record, measured, context.pack)
 

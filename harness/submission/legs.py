@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from harness.clients.endpoints.config import LEG as CLIENT_LEG
 from harness.config.models import Entry
 from harness.errors import ConfigError, MissingError, Refused, UnknownName
 from harness.gate.audit_rules import LENGTH, SCORE, VERDICT
@@ -13,6 +14,7 @@ from harness.gate.run_facts import ACCURACY, AUDITS, MODES
 from harness.ledger.record import RunRecord, State
 from harness.ledger.store import StoredRun
 from harness.rules import RulePack
+from harness.rules.values import LayoutName
 
 _OPTION = "--attempts"
 _OF_THE_NUMBER = {SCORE.id, LENGTH.id, VERDICT.id}
@@ -81,6 +83,18 @@ class Attempts:
                 expected="legs that an entry of submission.yaml asks for, run like the others of their rows",
             )
 
+    def layout(self, entry: Entry, scenario: str, layouts: Sequence[LayoutName]) -> tuple[LayoutName, bool]:
+        """Which of a benchmark's layouts a row is filed in, and whether another could have been: the one of a run that
+        was named, else the first of them that has finished runs, else the first.
+        """
+        row = (entry.system, entry.benchmark, scenario)
+        own = [run.record for run in self.runs if run.record.id.row == row and run.record.round == self.round]
+        finished = [record for record in own if record.state is State.FINISHED]
+        there = [layout for layout in layouts if any(_layout_of(record) == layout for record in finished)]
+        named = [_layout_of(record) for record in finished if str(record.id) in self.named]
+        chosen = next((layout for layout in [*named, *there] if layout in layouts), layouts[0])
+        return chosen, len(there) > 1
+
     def leg(self, entry: Entry, scenario: str, leg: str) -> Leg:
         """The attempt to file: the one that was named, else the newest finished. MissingError where there is none."""
         attempts = [
@@ -110,7 +124,7 @@ class Attempts:
 def command(entry: Entry, scenario: str, leg: str) -> str:
     """What runs a leg."""
     verb = f"run_audit_{leg.lower()}" if leg in AUDITS else "run_harness"
-    mode = "" if leg in AUDITS else f" --test_mode={MODES[leg]}"
+    mode = "" if leg in AUDITS else f" --client={leg}" if leg == CLIENT_LEG else f" --test_mode={MODES[leg]}"
     arguments = f"--systems={entry.system} --benchmarks={entry.benchmark} --scenarios={scenario}{mode}"
     return f'make {verb} RUN_ARGS="{arguments}"'
 
@@ -127,7 +141,7 @@ def against(record: RunRecord) -> list[str]:
     reasons = [f"{finding.rule} {finding.found}".strip() for finding in rejects]
     if leg in AUDITS and record.audit is None:
         reasons.append("nobody verified the audit")
-    said = verdict.valid and (leg == ACCURACY or verdict.loadgen == "VALID")
+    said = verdict.valid and (leg in (ACCURACY, CLIENT_LEG) or verdict.loadgen == "VALID")
     return [] if said and not reasons else _invalid(leg, reasons) or [f"{leg} run INVALID"]
 
 
@@ -150,9 +164,15 @@ def refuse_unlike(one: RunRecord, other: RunRecord) -> None:
         )
 
 
-def audits_of(entry: Entry, pack: RulePack) -> tuple[str, ...]:
-    """The audits that a division asks of an entry; none in open."""
+def audits_of(entry: Entry, pack: RulePack, layout: LayoutName = "loadgen") -> tuple[str, ...]:
+    """The audits that a division asks of an entry; none in open, and none as legs of their own beside the client."""
+    if layout != "loadgen":
+        return ()
     return tuple(pack.benchmark(entry.benchmark).audits.value) if pack.holds("audits", entry.division) else ()
+
+
+def _layout_of(record: RunRecord) -> LayoutName:
+    return "endpoints" if record.id.leg == CLIENT_LEG else "loadgen"
 
 
 def _as_good(record: RunRecord, like: RunRecord) -> bool:

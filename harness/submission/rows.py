@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from harness.clients.endpoints.config import LEG as CLIENT_LEG
 from harness.config.models import Entry, SubmissionFile
 from harness.errors import ConfigError, HarnessError, MissingError, Refused
 from harness.gate import result_metric
@@ -16,6 +17,7 @@ from harness.ledger.record import RunRecord
 from harness.ledger.store import DETAIL, StoredRun
 from harness.logs import DetailLog, LogError
 from harness.rules import RulePack
+from harness.rules.values import LayoutName
 from harness.submission.legs import Attempts, Leg, against, audits_of, command, refuse_unlike
 
 
@@ -24,7 +26,9 @@ class Row:
     """One result: its legs, audits among them, share a fingerprint and a machine.
 
     ``not_submittable`` is all that forbids filing it, an INVALID run among it; ``deviations`` what only closed forbids.
-    ``wanting`` tells of each audit that could be here and is not why it is not.
+    ``wanting`` tells of each audit that could be here and is not why it is not. In the layout ``endpoints`` one run is
+    both legs: ``performance`` and ``accuracy`` are the same; ``passed_over`` is whether LoadGen's legs, or the client's
+    run, could have been filed in its place.
     """
 
     entry: Entry
@@ -35,6 +39,8 @@ class Row:
     deviations: tuple[str, ...]
     audits: Mapping[str, Leg] = field(default_factory=dict)
     wanting: Mapping[str, str] = field(default_factory=dict)
+    layout: LayoutName = "loadgen"
+    passed_over: bool = False
 
     def __post_init__(self) -> None:
         if len({leg.record.fingerprint.digest for leg in self.legs.values()}) > 1:
@@ -43,6 +49,8 @@ class Row:
     @property
     def legs(self) -> dict[str, Leg]:
         """All legs by name, in the order they run."""
+        if self.layout == "endpoints":
+            return {CLIENT_LEG: self.performance}
         return {PERFORMANCE: self.performance, ACCURACY: self.accuracy, **self.audits}
 
     @property
@@ -128,13 +136,17 @@ def _no_row_twice(submission: SubmissionFile) -> None:
 
 
 def _row(attempts: Attempts, entry: Entry, scenario: str, pack: RulePack, demonstration: bool) -> Row:
-    performance = attempts.leg(entry, scenario, PERFORMANCE)
-    accuracy = attempts.leg(entry, scenario, ACCURACY)
+    layouts = pack.benchmark(entry.benchmark).layouts.value
+    layout, passed_over = attempts.layout(entry, scenario, layouts)
+    of_client = layout == "endpoints"
+    performance = attempts.leg(entry, scenario, CLIENT_LEG if of_client else PERFORMANCE)
+    accuracy = performance if of_client else attempts.leg(entry, scenario, ACCURACY)
     refuse_unlike(performance.record, accuracy.record)
-    asked = audits_of(entry, pack)
-    shown = pack.benchmark(entry.benchmark).audits.value if demonstration else asked
+    asked = audits_of(entry, pack, layout)
+    shown = pack.benchmark(entry.benchmark).audits.value if demonstration and not of_client else asked
     audits, wanting = _audits(attempts, entry, scenario, performance, shown)
-    records = [leg.record for leg in (performance, accuracy, *audits.values())]
+    legs = [performance] if of_client else [performance, accuracy, *audits.values()]
+    records = [leg.record for leg in legs]
     forbids = [reason for record in records for reason in [*record.not_submittable, *against(record)]]
     forbids += [reason for record in records for reason in _forbidden_engine(record, entry, pack)]
     forbids += [f"{entry.division} needs the audit {name}: {wanting[name]}" for name in asked if name in wanting]
@@ -147,6 +159,8 @@ def _row(attempts: Attempts, entry: Entry, scenario: str, pack: RulePack, demons
         deviations=tuple(dict.fromkeys(d for record in records for d in record.deviations)),
         audits=audits,
         wanting=wanting,
+        layout=layout,
+        passed_over=passed_over,
     )
 
 

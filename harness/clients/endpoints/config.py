@@ -14,6 +14,8 @@ from harness.rules import BenchmarkRules, RulePack
 from harness.rules.benchmark import ClientData, ClientDataset, ClientScoredDataset, EndpointsClient, ImageRules
 from harness.rules.layouts import EndpointsLayout
 
+LEG: Final = "endpoints"
+"""The leg of a row that the client makes: both phases, performance and accuracy, in one run."""
 CONFIG: Final = "endpoints.yaml"
 """What the client is told, in the run's folder. What it makes of that, it writes to its report as ``config.yaml``."""
 REPORT: Final = "report"
