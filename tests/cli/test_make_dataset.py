@@ -7,7 +7,7 @@ import pytest
 from harness.benchmarks.base import Made
 from harness.benchmarks.gpt_oss_120b.benchmark import GptOss120b
 from harness.cli import make_dataset
-from harness.errors import UnknownName
+from harness.errors import ConfigError, UnknownName
 
 
 @pytest.mark.parametrize(("option", "near"), [("--benchmark=gpt-oss-20b", "gpt-oss-120b"), ("--round=v6.11", "v6.1")])
@@ -42,3 +42,17 @@ def test_it_is_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], sta
     assert make_dataset.run([f"--data_dir={standin_data}"]) == 0
     assert "is there already" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in standin_data.rglob("*")} == before
+
+
+def test_rows_of_a_benchmark_that_can_be_shorter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--benchmark=qwen3-vl-235b-a22b", "--rows=5", f"--data_dir={tmp_path}"]
+    assert make_dataset.run(options) == 0
+    assert f"stand-in data set made: {tmp_path}/qwen3-vl-235b-a22b" in capsys.readouterr().out
+    assert make_dataset.run(options) == 0
+    assert "is there already" in capsys.readouterr().out
+
+
+def test_rows_of_a_benchmark_that_cannot(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="a stand-in of 5 rows"):
+        make_dataset.run(["--rows=5", f"--data_dir={tmp_path}"])
+    assert list(tmp_path.iterdir()) == []
