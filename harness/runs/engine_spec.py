@@ -68,14 +68,14 @@ def _torch(config: TorchEngine) -> EngineSpec:
 
 
 def _scripted(config: ScriptedEngine, benchmark: Benchmark, tables: Sequence[Asked], work: Path) -> EngineSpec:
-    answers = {}
-    for asked in tables:
+    answers: dict[str, str] = {}
+    written: dict[str, str] = {}
+    # What no leg but a performance leg asks comes first: a table is answered as its accuracy leg wants it.
+    for asked in sorted(tables, key=lambda table: table.which == "performance"):
         if asked.dataset.chats is not None or (asked.which != "performance" and config.right):
-            path = work / f"answers-{asked.dataset.table}.npz"
-            benchmark.scripted_answers(
-                asked.dataset, _shares(config, asked), seed=config.seed, answer_tokens=config.answer_tokens
-            ).write(path)
-            answers[asked.name] = str(path.absolute())
+            table = asked.dataset.table
+            written[table] = written.get(table) or _write(config, benchmark, asked, work / f"answers-{table}.npz")
+            answers[asked.name] = written[table]
     return EngineSpec(
         kind="scripted",
         settings={
@@ -88,6 +88,12 @@ def _scripted(config: ScriptedEngine, benchmark: Benchmark, tables: Sequence[Ask
             "faults": {asked.name: config.faults[asked.which] for asked in tables if asked.which in config.faults},
         },
     )
+
+
+def _write(config: ScriptedEngine, benchmark: Benchmark, asked: Asked, path: Path) -> str:
+    shares = _shares(config, asked)
+    benchmark.scripted_answers(asked.dataset, shares, seed=config.seed, answer_tokens=config.answer_tokens).write(path)
+    return str(path.absolute())
 
 
 def _shares(config: ScriptedEngine, asked: Asked) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.benchmarks.base import Dataset, ScriptedAnswers, Which
+from harness.benchmarks.base import Dataset, ScriptedAnswers, ScriptedReplies, Which
 from harness.config.models import ScriptedEngine, TrtllmEngine
 from harness.engines.base import PromptTable
 from harness.errors import ConfigError
@@ -43,6 +44,26 @@ def test_a_table_is_told_the_shares_of_its_own_subsets(tmp_path: Path) -> None:
     assert asked == {"accuracy": {"aime": 0.8, "gpqa": 0.6, "typo": 0.1}, "TEST07": {"gpqa": 0.6}}
     assert set(spec.settings["answers"]) == {"b/accuracy", "b/TEST07"}
     assert spec.settings["faults"] == {"b/TEST07": {"hang": [1]}}
+
+
+def test_chats_are_answered_from_a_file_whoever_asks(tmp_path: Path) -> None:
+    """A table that legs of several kinds ask is told apart by the kind: a fault is of one of them."""
+    asked: list[Any] = []
+
+    def replies(dataset: Dataset, shares: dict[str, float], **_: object) -> ScriptedReplies:
+        asked.append((dataset.table, shares))
+        return ScriptedReplies.of(["x"], [1])
+
+    catalogue = dataclasses.replace(table("performance", "products"), name="b/catalogue", table="catalogue")
+    catalogue = dataclasses.replace(catalogue, chats=tmp_path / "chats")
+    tables = [Asked("performance", catalogue), Asked("accuracy", catalogue)]
+    benchmark: Any = SimpleNamespace(scripted_answers=replies)
+    config = ScriptedEngine(kind="scripted", faults={"accuracy": {"fail": [1]}})
+    spec = engine_spec(config, benchmark, tables, tmp_path)
+    assert set(spec.settings["answers"]) == {"b/catalogue/performance", "b/catalogue/accuracy"}
+    assert len(set(spec.settings["answers"].values())) == 1
+    assert spec.settings["faults"] == {"b/catalogue/accuracy": {"fail": [1]}}
+    assert asked == [("catalogue", {})]
 
 
 def trtllm(**changes: Any) -> TrtllmEngine:

@@ -14,12 +14,13 @@ import pytest
 from harness.benchmarks.base import Answer, Dataset, Score, SubsetScore
 from harness.clients.loadgen.job import FAILED_MARKER, Outcome
 from harness.engines.base import PromptTable
+from harness.gate import Expectation
 from harness.ledger import ResultsStore, RunRecord, State, read_record, write_record
 from harness.ledger.record import Counts, FailedSample
 from harness.ledger.samples import SCHEMA, write_samples
 from harness.logs import DetailLog
 from harness.logs.errors import LogError
-from harness.runs.verdict import conclude
+from harness.runs.verdict import _expectation, conclude
 from tests.gate import full_length
 from tests.ledger.made_records import record
 from tests.logs.loadgen_runs import edit
@@ -224,6 +225,21 @@ def test_a_marker_in_the_accuracy_log_is_a_failed_sample(attempt: Make) -> None:
     assert ended.accuracy is not None
     assert ended.accuracy.subsets["aime25"].failed == 1
     assert "RUN-FAILED" in rejects(ended)
+
+
+def test_a_stand_in_of_fewer_rows_is_judged_by_them_and_by_the_rounds_duration() -> None:
+    ruled = Expectation.of_round(PACK, "gpt-oss-120b", "Offline", "performance")
+    fewer = _expectation(leg(), 512, whole=False)
+    assert (fewer.dataset_rows, fewer.logged_rows, fewer.min_query_count) == (512, 512, 512)
+    assert fewer.mean_tokens is None
+    assert fewer.min_duration_ms == ruled.min_duration_ms
+    assert fewer.measured_duration_ms == ruled.measured_duration_ms
+    assert _expectation(leg(), 6396, whole=True) == ruled
+    assert _expectation(leg(name="TEST07"), 990, whole=False) == Expectation.of_round(
+        PACK, "gpt-oss-120b", "Offline", "TEST07"
+    )
+    short = _expectation(leg(short=True), 64, whole=False)
+    assert short.min_duration_ms == leg(short=True).config.test_run.min_duration_ms < ruled.min_duration_ms
 
 
 # -- audits ------------------------------------------------------------------------------------------------------------

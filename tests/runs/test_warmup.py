@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.benchmarks.base import Chats
 from harness.benchmarks.gpt_oss_120b.logged import token_ids
-from harness.engines.base import REPLICA_DIED, Failure, PromptTable, Replies, Sampling
+from harness.engines.base import REPLICA_DIED, Failure, PromptTable, Replies, Requests, Sampling
+from harness.engines.bodies import BodyStore
 from harness.errors import EngineDied, RunBroke
 from harness.runs.warmup import ask, steady_rate, warm_up
-from tests.clients.loadgen.fakes import FakeEngine, answers
+from tests.clients.loadgen.fakes import FakeEngine, answers, replies
 
 SAMPLING = Sampling(temperature=0.0, top_p=1.0, top_k=0, max_new_tokens=8, stop_token_ids=(1,), seed=0)
 SECOND = 1_000_000_000
@@ -58,6 +62,66 @@ def test_replies_are_told_apart(tmp_path: Path) -> None:
     engine.say(answers({1: [1, 2, 3], 0: [9]}))
     replies = ask(engine, prompts(2), SAMPLING, dataset="canary", patience_s=5, work=tmp_path)
     assert [token_ids(replies.data[i]).tolist() for i in range(2)] == [[9], [1, 2, 3]]
+
+
+def chats(n: int) -> Chats:
+    return Chats(tuple({"messages": [{"role": "user", "content": f"{i}"}]} for i in range(n)))
+
+
+def test_chats_lie_in_a_file_as_long_as_they_are_asked(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.say(replies({1: "größer", 0: ""}, tokens=3))
+    seen: list[Any] = []
+    submit = engine.submit
+
+    def look(requests: Requests) -> None:
+        path = Path(requests.workload.bodies)
+        store = BodyStore.open(path)
+        seen.append((path, [bytes(store[row]) for row in requests.rows]))
+        submit(requests)
+
+    engine.submit = look  # type: ignore[method-assign]  # a double that looks on
+    answered = ask(engine, chats(2), SAMPLING, dataset="canary", patience_s=5, work=tmp_path)
+    assert answered.data == {1: "größer".encode(), 0: b""}
+    ((path, bodies),) = seen
+    assert path.is_absolute()
+    assert [json.loads(body)["messages"][0]["content"] for body in bodies] == ["0", "1"]
+    assert list(tmp_path.iterdir()) == []
+    warmup = warm_up(FakeEngine(), chats(0), SAMPLING, patience_s=5, work=tmp_path)
+    assert (warmup.requests, warmup.answers) == (0, 0)
+
+
+def test_other_chats_have_another_file(tmp_path: Path) -> None:
+    """An engine keeps a store open by its name."""
+    paths = []
+    for n in (1, 2, 1):
+        engine = FakeEngine()
+        engine.say(replies(dict.fromkeys(range(n), "x")))
+        ask(engine, chats(n), SAMPLING, dataset="canary", patience_s=5, work=tmp_path)
+        paths.append(engine.submitted[0].workload.bodies)
+    assert paths[0] == paths[2] != paths[1]
+
+
+def test_chats_are_counted_as_the_server_counts(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.say(replies({0: "a", 1: "b", 2: "c"}, tokens=7))
+    warmup = warm_up(engine, chats(3), SAMPLING, patience_s=5, work=tmp_path)
+    assert (warmup.requests, warmup.answers, warmup.output_tokens) == (3, 3, 21)
+
+
+def test_a_chat_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.say(Failure(0, "http_400", "too long"))
+    with pytest.raises(RunBroke, match="http_400"):
+        warm_up(engine, chats(1), SAMPLING, patience_s=5, work=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_engine_that_answers_chats_with_token_ids(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.say(answers({0: [1, 2]}))
+    with pytest.raises(RunBroke, match="with token ids, and it asked for a chat"):
+        warm_up(engine, chats(1), SAMPLING, patience_s=5, work=tmp_path)
 
 
 def test_no_warm_up_at_all(tmp_path: Path) -> None:

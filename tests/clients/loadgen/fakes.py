@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import orjson
 
-from harness.engines.base import Answers, EngineInfo, Event, Int16Array, Int64Array, Requests, Tokens
+from harness.engines.base import Answers, EngineInfo, Event, Int16Array, Int64Array, Replies, Requests, Tokens
 
 
 @dataclass
@@ -25,14 +26,19 @@ class Response:
 
 @dataclass(frozen=True)
 class Told:
-    """One sample of one call, with the token ids that lay at its address then."""
+    """One sample of one call, with the bytes that lay at its address then."""
 
     call: int
     kind: str
     id: int
-    tokens: tuple[int, ...]
+    data: bytes
     n_tokens: int
     thread: str
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The bytes as token ids."""
+        return tuple(np.frombuffer(self.data, np.int32).tolist())
 
 
 @dataclass
@@ -53,13 +59,16 @@ class FakeLoadGen:
         self.calls.append((kind, len(responses)))
         for response in responses:
             raw = ctypes.string_at(response.data, response.size)
-            tokens = tuple(np.frombuffer(raw, np.int32).tolist())
             thread = threading.current_thread().name
-            self.told.append(Told(len(self.calls), kind, response.id, tokens, response.n_tokens, thread))
+            self.told.append(Told(len(self.calls), kind, response.id, raw, response.n_tokens, thread))
 
     def of(self, query_id: int) -> list[tuple[str, tuple[int, ...], int]]:
         """What was told of one sample, in order."""
         return [(one.kind, one.tokens, one.n_tokens) for one in self.told if one.id == query_id]
+
+    def said(self, query_id: int) -> list[tuple[str, bytes, int]]:
+        """The same, as bytes."""
+        return [(one.kind, one.data, one.n_tokens) for one in self.told if one.id == query_id]
 
 
 class FakeEngine:
@@ -124,3 +133,11 @@ def answers(given: dict[int, Sequence[int]], at_ns: int = 7) -> Answers:
 def first_tokens(given: dict[int, int], position: int = 0) -> Tokens:
     """One token each: number -> token id."""
     return Tokens(list(given), [position] * len(given), np.array(list(given.values()), np.int32), 5)
+
+
+def replies(given: dict[int, str], tokens: int = 5, at_ns: int = 7) -> Replies:
+    """One batch: number -> content; each is said to have so many tokens."""
+    data = [orjson.dumps({"content": content}) for content in given.values()]
+    n = len(given)
+    ends = np.cumsum([len(each) for each in data]).tolist()
+    return Replies(list(given), b"".join(data), ends, [tokens] * n, [at_ns] * n, [at_ns + 1] * n, [0] * n)
