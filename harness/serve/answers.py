@@ -40,9 +40,9 @@ class Asked:
 
 async def whole_completion(generation: Generation, asked: Asked, decoder: Decoder | None) -> Content:
     """The one response. ``decoder`` None: no text."""
-    ids, finish = await _whole(generation)
+    ids, count, finish = await _whole(generation)
     text = "" if decoder is None else decoder.feed(ids, last=True)
-    counts = asked.counts(generation.prompt_tokens, len(ids))
+    counts = asked.counts(generation.prompt_tokens, count)
     told = ids if asked.ids else None
     return asked.manner.shapes.completion(asked.model, asked.answer, text, told, finish, counts)
 
@@ -71,9 +71,9 @@ async def completion_events(
 
 async def whole_chat(generation: Generation, asked: Asked, reader: Reader) -> Content:
     """The one response."""
-    ids, finish = await _whole(generation)
+    ids, count, finish = await _whole(generation)
     message, finish = asked.wording().message(reader.feed(ids, last=True), finish)
-    counts = asked.counts(generation.prompt_tokens, len(ids))
+    counts = asked.counts(generation.prompt_tokens, count)
     return asked.manner.shapes.chat(asked.model, asked.answer, message, finish, counts)
 
 
@@ -104,10 +104,10 @@ async def chat_events(generation: Generation, asked: Asked, reader: Reader, line
     yield DONE
 
 
-async def _whole(generation: Generation) -> tuple[list[int], str | None]:
+async def _whole(generation: Generation) -> tuple[list[int], int, str | None]:
     ids: list[int] = []
-    finish = None
+    count, finish = 0, None
     async for piece in generation:
         ids += piece.tokens
-        finish = piece.finish
-    return ids, finish
+        count, finish = piece.count, piece.finish
+    return ids, count, finish

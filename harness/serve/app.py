@@ -129,7 +129,7 @@ class Service:
         if fault is not None and (instead := await self._instead_of_an_answer(fault, request)) is not None:
             return instead
         asked_for = await _read(self.manner.completion, request)
-        generation = self._start(asked_for, self._prompt(asked_for), request)
+        generation = _faulty(self._start(asked_for, self._prompt(asked_for), request), fault)
         asked = self._asked(asked_for, fault, ids=asked_for.wants_ids)
         decoder = self.codec.decoder(skip_special=asked_for.skip_special_tokens) if asked_for.detokenize else None
         if asked_for.stream:
@@ -144,7 +144,7 @@ class Service:
         asked_for = await _read(self.manner.chat, request)
         with self._told_as_a_chat():
             generation, reader = self._start_chat(asked_for, request)
-            asked = self._asked(asked_for, fault)
+            generation, asked = _faulty(generation, fault), self._asked(asked_for, fault)
             if asked_for.stream:
                 events = answers.chat_events(generation, asked, reader, Line(request))
                 return self._stream(events, generation, fault, request)
@@ -275,7 +275,10 @@ class Service:
         if fault.kind not in STATUS:
             return None
         status, kind = STATUS[fault.kind]
-        response = self._error(Refusal("a fault that was asked for", status=status, kind=kind))
+        limit = self.limits.info.max_total_tokens
+        too_long = self.manner.shapes.too_long(limit, limit, None)
+        message = too_long if fault.kind is Kind.TOO_LONG else "a fault that was asked for"
+        response = self._error(Refusal(message, status=status, kind=kind))
         if fault.kind is Kind.TOO_MANY:
             response.headers["retry-after"] = str(RETRY_AFTER_S)
         return response
@@ -283,6 +286,15 @@ class Service:
     def _error(self, refusal: Refusal) -> Response:
         content = self.manner.shapes.error(refusal.message, refusal.kind, refusal.status)
         return _json(content, refusal.status)
+
+
+def _faulty(generation: Generation, fault: Fault | None) -> Generation:
+    """The same, told as a fault has it."""
+    if fault is not None and fault.kind is Kind.EMPTY:
+        generation.say_nothing()
+    if fault is not None and fault.kind is Kind.CONTENT_FILTER:
+        generation.end_by(fault.kind.value)
+    return generation
 
 
 async def _read(model: type[R], request: Request) -> R:

@@ -60,6 +60,16 @@ class Generation:
         self._pieces: asyncio.Queue[Piece | GenerationFailed] = asyncio.Queue()
         self._held: list[int] = []
         self._count = 0
+        self._says_nothing = False
+        self._finish: str | None = None
+
+    def say_nothing(self) -> None:
+        """Its tokens are counted and not told: a fault that was asked for."""
+        self._says_nothing = True
+
+    def end_by(self, finish: str) -> None:
+        """It ends by this, whatever the engine says: another."""
+        self._finish = finish
 
     async def __aiter__(self) -> AsyncIterator[Piece]:
         while True:
@@ -92,7 +102,8 @@ class Generation:
         self._pieces.put_nowait(GenerationFailed(message))
 
     def _put(self, finish: str | None) -> None:
-        self._pieces.put_nowait(Piece(self._held, self._count, finish))
+        told = [] if self._says_nothing else self._held
+        self._pieces.put_nowait(Piece(told, self._count, finish and (self._finish or finish)))
         self._held = []
 
 

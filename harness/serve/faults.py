@@ -45,6 +45,12 @@ class Kind(enum.Enum):
     """The stream ends without ``[DONE]``."""
     NO_IDS = "no_ids"
     """``token_ids`` is null, though ids were asked for."""
+    EMPTY = "empty"
+    """The answer has no text and no ids, though its tokens are counted."""
+    CONTENT_FILTER = "content_filter"
+    """The answer ends by a filter, whatever it has."""
+    TOO_LONG = "too_long"
+    """A 400 in the words for a prompt that has no room."""
     WRONG_MODEL = "wrong_model"
     """The answer names another model."""
     DIE = "die"
@@ -55,6 +61,7 @@ class Kind(enum.Enum):
 
 STATUS: Final = {
     Kind.BAD_REQUEST: (400, "BadRequestError"),
+    Kind.TOO_LONG: (400, "BadRequestError"),
     Kind.TOO_MANY: (429, "RateLimitError"),
     Kind.INTERNAL: (500, "InternalServerError"),
     Kind.UNAVAILABLE: (503, "ServiceUnavailableError"),

@@ -143,6 +143,23 @@ def test_no_ids(scripted: Server) -> None:
     assert scripted.complete([1], detokenize=False, fault="no_ids").json["choices"][0]["token_ids"] is None
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+def test_an_answer_that_says_nothing_or_was_filtered(scripted: Server, streamed: bool) -> None:
+    counted = {"stream_options": {"include_usage": True}} if streamed else {}
+    for fault, says in (("empty", False), ("content_filter", True)):
+        answer = scripted.complete([1], fault=fault, detokenize=False, row=100, stream=streamed, **counted)
+        told = answer.events[:-2] if streamed else [answer.json]
+        ids = [token for each in told for token in each["choices"][0]["token_ids"]]
+        assert len(ids) == (10 if says else 0)
+        assert told[-1]["choices"][0]["finish_reason"] == ("content_filter" if says else "stop")
+        assert (answer.events[-2] if streamed else answer.json)["usage"]["completion_tokens"] == 10
+
+
+def test_a_prompt_is_called_too_long(scripted: Server) -> None:
+    answer = scripted.complete([1], fault="too_long")
+    assert answer.status == 400 and "max_seq_len (200)" in answer.json["message"]
+
+
 def test_another_model(scripted: Server) -> None:
     events = scripted.complete([1], stream=True, fault="wrong_model").events
     assert {each["model"] for each in events[:-1]} == {"m-of-another-name"}

@@ -107,6 +107,8 @@ def test_an_answer_that_the_cap_cut_is_an_answer(served: tuple[str, Server], sto
 
 
 FAULTS = {
+    "too_long": "prompt_too_long",
+    "content_filter": "content_filter",
     "429": "http_429",
     "500": "http_500",
     "reset": "reset",
@@ -139,3 +141,17 @@ def test_no_fault_looks_like_an_answer(script: str, store: BodyStore, kind: str)
             assert list(drive(core, 1).replies) == [2 * number + 1]
         assert core.counters()["retries"] == 0
         assert core.counters()["failures"] == len(FAULTS)
+
+
+@pytest.mark.parametrize("kind", ["trtllm-serve", "vllm"])
+@pytest.mark.parametrize("events", [TokenEvents.NONE, TokenEvents.FIRST])
+def test_an_answer_without_text_is_told_as_it_is(script: str, store: BodyStore, kind: str, events: TokenEvents) -> None:
+    """Whoever logs it decides that it is none."""
+    options = ("--engine=scripted", f"--like={kind}", f"--max_total_tokens={LIMIT}", "--fault=empty@1")
+    with (
+        Server(*options, "--script", script) as server,
+        core_of(f"http://127.0.0.1:{server.port}", server=kind, model=MODEL) as core,
+    ):
+        core.submit(asked(store, events, [0]))
+        told = drive(core, 1)
+        assert told.replies == {100: {"content": ""}} and told.usage[100] > 0
