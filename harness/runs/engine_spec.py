@@ -70,7 +70,7 @@ def _torch(config: TorchEngine) -> EngineSpec:
 def _scripted(config: ScriptedEngine, benchmark: Benchmark, tables: Sequence[Asked], work: Path) -> EngineSpec:
     answers: dict[str, str] = {}
     written: dict[str, str] = {}
-    # What no leg but a performance leg asks comes first: a table is answered as its accuracy leg wants it.
+    # Performance comes last: a table that accuracy legs ask too is answered as those want it.
     for asked in sorted(tables, key=lambda table: table.which == "performance"):
         if asked.dataset.chats is not None or (asked.which != "performance" and config.right):
             table = asked.dataset.table

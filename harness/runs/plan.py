@@ -112,8 +112,8 @@ def plan(project: Project, selection: Selection, pack: RulePack) -> list[Planned
     """The legs in the order they run: a system and benchmark at a time, in it the scenarios that share an engine,
     Offline first, since a Server rate may be a share of Offline's; performance before accuracy before audits.
 
-    Raises UnknownName, ConfigError, and MissingError for audits whose settings are not there; nothing has been started
-    then.
+    Of a benchmark that is not named, audits that the round does not have for it are left out. Raises UnknownName,
+    ConfigError, and MissingError for audits whose settings are not there; nothing has been started then.
     """
     refuse_stray_audit_config(Path.cwd())
     refuse_stray_audit_config(project.root)
@@ -122,15 +122,19 @@ def plan(project: Project, selection: Selection, pack: RulePack) -> list[Planned
         project.system(system)
         for benchmark in _known("benchmark", selection.benchmarks, project.benchmark_names(system)):
             planned += _planned(project, selection, pack, system, benchmark)
+    if not planned and any(leg in AUDITS for leg in selection.legs):
+        raise _no_such_audit(selection.legs, pack, "any of these benchmarks")
     return planned
 
 
 def _planned(
     project: Project, selection: Selection, pack: RulePack, system: str, benchmark: str
 ) -> Iterator[PlannedLeg]:
+    legs = _legs(selection, pack, benchmark)
+    if not legs:
+        return
     written, places = project.benchmark_and_places(system, benchmark, selection.variant)
     named = _known("scenario", selection.scenarios, written.scenarios)
-    legs = _legs(selection.legs, pack, benchmark)
     audits = {leg: _audit(project, pack, benchmark, leg) for leg in legs if leg in AUDITS}
     config = stand_in(written) if selection.stand_in else written
     for scenario in _in_order(named, config):
@@ -196,11 +200,20 @@ def engine_notes(
     return check_engine(engine, subject)
 
 
-def _legs(named: Sequence[str], pack: RulePack, benchmark: str) -> list[str]:
+def _legs(selection: Selection, pack: RulePack, benchmark: str) -> list[str]:
+    chosen = _known("leg", selection.legs or (PERFORMANCE, ACCURACY), LEGS)
     audits = pack.benchmark(benchmark).audit_rules
-    known = [leg for leg in LEGS if leg not in AUDITS or leg in audits]
-    chosen = _known("leg", named or (PERFORMANCE, ACCURACY), known)
-    return [leg for leg in known if leg in chosen]
+    lacking = [leg for leg in chosen if leg in AUDITS and leg not in audits]
+    if lacking and benchmark in selection.benchmarks:
+        raise _no_such_audit(lacking, pack, benchmark)
+    return [leg for leg in LEGS if leg in chosen and leg not in lacking]
+
+
+def _no_such_audit(audits: Sequence[str], pack: RulePack, benchmark: str) -> ConfigError:
+    return ConfigError(
+        f"the round {pack.round} has no audit {' or '.join(audits)} of {benchmark}",
+        mend="leave it out: the accuracy leg is all that such a benchmark is asked beside its performance",
+    )
 
 
 def _audit(project: Project, pack: RulePack, benchmark: str, test: str) -> AuditFile:

@@ -2,13 +2,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from harness.benchmarks.base import DataFile, Dataset, ScriptedAnswers, SubsetScore, file_sha256
+from harness.benchmarks.base import (
+    Chats,
+    DataFile,
+    Dataset,
+    Score,
+    ScriptedAnswers,
+    ScriptedReplies,
+    SubsetScore,
+    file_sha256,
+)
 from harness.engines.base import PromptTable
+from harness.engines.bodies import BodyStore
 
 
 def dataset(files: tuple[DataFile, ...] = (), *, truths: int = 2) -> Dataset:
@@ -31,6 +43,46 @@ def test_the_first_rows_of_a_data_set() -> None:
     for rows in (-1, 3):
         with pytest.raises(ValueError, match=f"first {rows} rows of 2"):
             whole.head(rows)
+
+
+def test_chats_are_as_long_as_their_store_says(tmp_path: Path) -> None:
+    bodies = [{"messages": [{"role": "user", "content": "x"}]}] * 3
+    store = BodyStore.write(tmp_path / "chats", bodies, tokens=[9, 4, 30])
+    asked = replace(dataset(), prompts=PromptTable.empty(2))
+    assert asked.prompt_tokens.tolist() == [0, 0]  # nobody made them yet
+    prepared = replace(asked, chats=store.path)
+    assert prepared.prompt_tokens.tolist() == [9, 4]
+    assert prepared.max_prompt_tokens == 9
+    assert prepared.head(1).prompt_tokens.tolist() == [9]
+    assert prepared.head(0).max_prompt_tokens == 0
+    assert prepared.head(1).chats == store.path
+
+
+def test_questions_are_counted() -> None:
+    chats = Chats(({"messages": [1]}, {"messages": [2]}))
+    assert len(chats) == 2
+    assert [body["messages"] for body in chats] == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("data", "ends", "tokens", "message"),
+    [
+        (np.zeros(2, np.uint8), np.array([2]), np.zeros(2, np.int32), "1 ends, 2 token counts"),
+        (np.zeros(2, np.int8), np.array([2]), np.zeros(1, np.int32), "of the types int8"),
+        (np.zeros(2, np.uint8), np.array([1]), np.zeros(1, np.int32), "do not cut"),
+        (np.zeros(2, np.uint8), np.array([2, 1, 2]), np.zeros(3, np.int32), "do not cut"),
+    ],
+)
+def test_replies_that_do_not_add_up(data: Any, ends: Any, tokens: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ScriptedReplies(data, ends, tokens)
+
+
+def test_further_figures_stand_beside_a_score_and_need_no_value() -> None:
+    subset = SubsetScore("a", 1, correct=1, wrong=0, failed=1, unscored=0, output_tokens=5)
+    score = Score("f1", None, (subset,), "us", stand_in=False, also={"brand": 0.5})
+    assert dict(score.also) == {"brand": 0.5}
+    assert dict(replace(score, also={}).also) == {}
 
 
 def test_the_hash_depends_on_names_and_contents_but_not_on_order_or_place() -> None:

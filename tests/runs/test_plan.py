@@ -189,6 +189,19 @@ def test_audits_without_their_settings(project: Project) -> None:
     assert "compliance/" in (caught.value.mend or "")
 
 
+def test_a_benchmark_that_the_round_does_not_audit(audited: Project) -> None:
+    content = {"engine": SCRIPTED, "scenarios": SCENARIOS}
+    (audited.systems / "BOX" / "qwen3-vl-235b-a22b.yaml").write_text(yaml.safe_dump(content))
+    assert {leg.benchmark for leg in plan(audited, Selection(legs=["TEST07"]), PACK)} == {"gpt-oss-120b"}
+    for named in (["qwen3-vl-235b-a22b"], ["gpt-oss-120b", "qwen3-vl-235b-a22b"]):
+        with pytest.raises(ConfigError, match=r"the round v6\.1 has no audit TEST07 of qwen3-vl-235b-a22b"):
+            plan(audited, Selection(benchmarks=named, legs=["TEST07"]), PACK)
+    (audited.systems / "BOX" / "gpt-oss-120b.yaml").unlink()
+    with pytest.raises(ConfigError, match="has no audit TEST07 or TEST09 of any of these benchmarks"):
+        plan(audited, Selection(legs=["TEST07", "TEST09"]), PACK)
+    assert len(plan(audited, Selection(), PACK)) == 2 * len(SCENARIOS)
+
+
 def test_scenarios_that_share_an_engine_run_one_after_the_other(audited: Project) -> None:
     own = {"kind": "scripted", "slots": 4}
     add_system(
