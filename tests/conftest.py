@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.harness_process import ScriptedProject
 
@@ -25,19 +24,4 @@ def standin_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def scripted_project(tmp_path: Path) -> ScriptedProject:
     """A project folder with one system, SCRIPTED, whose engine answers by script."""
-    project = ScriptedProject(tmp_path / "project")
-    project.folder.mkdir()
-    system = project.folder / "systems" / "SCRIPTED"
-    system.mkdir(parents=True)
-    (system / "system.yaml").write_text(
-        yaml.safe_dump(
-            {
-                "system_name": "scripted",
-                "number_of_nodes": 1,
-                "cooling": None,
-                "host_networking_topology": None,
-            }
-        )
-    )
-    project.write_benchmark({})
-    return project
+    return ScriptedProject.made(tmp_path / "project")

@@ -33,6 +33,22 @@ class ScriptedProject:
 
     folder: Path
 
+    @classmethod
+    def made(cls, folder: Path) -> ScriptedProject:
+        """Makes the folder, with the system's description and the plain benchmark file."""
+        system = folder / "systems" / "SCRIPTED"
+        system.mkdir(parents=True)
+        described = {
+            "system_name": "scripted",
+            "number_of_nodes": 1,
+            "cooling": None,
+            "host_networking_topology": None,
+        }
+        (system / "system.yaml").write_text(yaml.safe_dump(described))
+        project = cls(folder)
+        project.write_benchmark({})
+        return project
+
     @property
     def results(self) -> Path:
         return self.folder / "results"

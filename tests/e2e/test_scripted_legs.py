@@ -39,12 +39,19 @@ def records(project: ScriptedProject) -> dict[str, Any]:
     return {str(run.record.id): run.record for run in ResultsStore(project.results).runs()}
 
 
-def test_all_four_legs_are_valid_and_kept(scripted_project: ScriptedProject, standin_data: Path) -> None:
+@pytest.fixture(scope="module")
+def four_legs(tmp_path_factory: pytest.TempPathFactory, standin_data: Path) -> ScriptedProject:
+    """A project in which both scenarios ran in both modes, all of them well."""
+    project = ScriptedProject.made(tmp_path_factory.mktemp("four") / "project")
     # An Offline query of 64 samples that takes at least the 500 ms it is asked for.
-    scripted_project.write_benchmark(engine(service={"ttft_ms": 800, "per_token_ms": 0.5}))
-    ended = scripted_project.run(*SHORT, data=standin_data)
+    project.write_benchmark(engine(service={"ttft_ms": 800, "per_token_ms": 0.5}))
+    ended = project.run(*SHORT, data=standin_data)
     assert ended.code == 0, ended.err
-    kept = records(scripted_project)
+    return project
+
+
+def test_all_four_legs_are_valid_and_kept(four_legs: ScriptedProject) -> None:
+    kept = records(four_legs)
     assert sorted(kept) == [
         f"SCRIPTED/gpt-oss-120b/{scenario}/{leg}#1"
         for scenario in ("Offline", "Server")
@@ -62,21 +69,16 @@ def test_all_four_legs_are_valid_and_kept(scripted_project: ScriptedProject, sta
     assert figures["result_completed_tokens_per_second"].ratio == pytest.approx(1, abs=0.02)
 
 
-def test_legs_of_a_row_share_the_fingerprint_and_scenarios_differ_only_in_it(
-    scripted_project: ScriptedProject, standin_data: Path
-) -> None:
-    scripted_project.run(*SHORT, data=standin_data)
-    kept = records(scripted_project)
-    prints = {name: record.fingerprint for name, record in kept.items()}
+def test_legs_of_a_row_share_the_fingerprint_and_scenarios_differ_only_in_it(four_legs: ScriptedProject) -> None:
+    prints = {name: record.fingerprint for name, record in records(four_legs).items()}
     offline = prints["SCRIPTED/gpt-oss-120b/Offline/performance#1"]
     assert offline == prints["SCRIPTED/gpt-oss-120b/Offline/accuracy#1"]
     server = prints["SCRIPTED/gpt-oss-120b/Server/accuracy#1"]
     assert {key.split(".")[0] for key in offline.differs_from(server)} == {"scenario"}
 
 
-def test_samples_have_every_time_in_order(scripted_project: ScriptedProject, standin_data: Path) -> None:
-    scripted_project.run(*SHORT, "--scenarios=Server", "--test_mode=PerformanceOnly", data=standin_data)
-    folder = scripted_project.results / "SCRIPTED/gpt-oss-120b/Server/performance/attempt_01"
+def test_samples_have_every_time_in_order(four_legs: ScriptedProject) -> None:
+    folder = four_legs.results / "SCRIPTED/gpt-oss-120b/Server/performance/attempt_01"
     columns = read_samples(folder / "samples.arrow")
     assert len(columns["index"]) == 640
     assert (columns["state"] == 0).all()
@@ -111,29 +113,33 @@ def test_stated_shares_come_out_exactly(scripted_project: ScriptedProject, stand
     assert f"'exact_match': {(144 / 8 + 396 / 5) / 1283 * 100:.3f}" in text
 
 
-@pytest.mark.parametrize("kind", ["fail", "short", "empty"])
 @pytest.mark.parametrize("scenario", ["Offline", "Server"])
-def test_a_failed_sample_is_counted_and_makes_the_run_invalid(
-    scripted_project: ScriptedProject, standin_data: Path, kind: str, scenario: str
+def test_failed_samples_are_counted_and_make_the_run_invalid(
+    scripted_project: ScriptedProject, standin_data: Path, scenario: str
 ) -> None:
-    faults = {which: {kind: [3, 5]} for which in ("performance", "accuracy")}
-    scripted_project.write_benchmark(engine(faults=faults))
+    """Those that the engine says it failed, and those whose answer has one token, or none."""
+    rows = {"fail": [3, 5], "short": [7, 8], "empty": [11, 13]}
+    scripted_project.write_benchmark(engine(faults={"performance": rows, "accuracy": rows}))
     ended = scripted_project.run(*SHORT, f"--scenarios={scenario}", data=standin_data)
     assert ended.code == 1, ended.err
+    told = ended.err.replace("\n", " ")
     kept = records(scripted_project)
     performance = kept[f"SCRIPTED/gpt-oss-120b/{scenario}/performance#1"]
-    assert performance.counts.failed >= 2
+    passes, rest = divmod(performance.counts.issued, 64)  # a row is asked once a pass
+    assert rest == 0
+    assert performance.counts.failed == 6 * passes
     assert performance.counts.failed + performance.counts.answered == performance.counts.issued
-    assert sum(performance.failure_kinds.values()) == performance.counts.failed
+    assert performance.failure_kinds == {"scripted": 2 * passes, "too_short": 4 * passes}
     first = performance.failures[0]
-    assert f"RUN-FAILED: found {performance.counts.failed} of" in ended.err.replace("\n", " ")
-    assert f"; {first.kind} {performance.counts.failed}; the first: {first.message}" in ended.err.replace("\n", " ")
+    assert f"RUN-FAILED: found {performance.counts.failed} of" in told
+    kinds = ", ".join(f"{kind} {count}" for kind, count in performance.failure_kinds.items())
+    assert f"; {kinds}; the first: {first.message}" in told
     assert not performance.verdict.valid
     assert "failed samples" in performance.not_submittable
     assert "RUN-FAILED" in {finding.rule for finding in performance.verdict.findings}
     accuracy = kept[f"SCRIPTED/gpt-oss-120b/{scenario}/accuracy#1"]
-    assert accuracy.counts.failed == 2
-    assert accuracy.accuracy.subsets["aime25"].failed == 2
+    assert accuracy.counts.failed == 6
+    assert accuracy.accuracy.subsets["aime25"].failed == 6
     assert accuracy.accuracy.value is None
 
 
