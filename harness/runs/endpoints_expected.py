@@ -19,13 +19,14 @@ T = TypeVar("T")
 _STRICTER: Final = frozenset(
     rule.id
     for rule in (
+        endpoints_rules.DURATION,
         endpoints_rules.COMPLETE,
         endpoints_rules.ACCURACY_COMPLETE,
         endpoints_rules.ACCURACY_EMPTY,
         endpoints_rules.FINISH,
     )
 )
-"""What a stranger only doubts in a tree, and a run of ours must not have: samples that failed without saying so."""
+"""What a stranger may only doubt in a tree, and a run must not have: too short a time, samples that failed silently."""
 _OF_TRAINED_WEIGHTS: Final = frozenset((endpoints_rules.TARGET.id, endpoints_rules.GATE.id))
 
 
