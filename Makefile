@@ -9,6 +9,7 @@ INPUT       ?= $(OUT)
 ROUND       ?= v6.1
 SUBMITTER   ?=
 SYSTEM      ?=
+BENCHMARK   ?= gpt-oss-120b
 ARGS        ?=
 TEST_JOBS   ?= 2
 PY          := $(VENV)/bin/python
@@ -42,7 +43,7 @@ fetch_dataset: venv ## fetch a benchmark's data set, or verify it: ARGS="--bench
 serve: venv ## serve an engine of ours as trtllm-serve does: ARGS="--engine=torch --tiny_gpt_oss"
 	$(PY) -m harness serve $(ARGS)
 
-run_llm_server: venv ## start a benchmark's servers and keep them: RUN_ARGS="--systems=CPU-http --scenarios=Offline" (--dry-run prints)
+run_llm_server: venv ## start a benchmark's servers and keep them: RUN_ARGS="--systems=CPU-http --benchmarks=gpt-oss-120b" (--dry-run prints)
 	$(PY) -m harness run_llm_server $(RUN_ARGS)
 
 check_gpu: venv ## ask engines what only a GPU shows: ARGS=--checkpoint=/models/gpt-oss-20b (here: ARGS=--server=torch)
@@ -69,12 +70,12 @@ submission: venv ## lay out the submission tree: OUT=build/submission ARGS=--dem
 check_submission: venv ## check a tree: INPUT=build/submission ROUND=v6.1 SUBMITTER=Acme
 	$(PY) -m harness check_submission --input $(call quoted,$(INPUT)) --round $(call quoted,$(ROUND)) $(if $(SUBMITTER),--submitter $(call quoted,$(SUBMITTER))) $(ARGS)
 
-demo: venv ## the main job on this machine in minutes: run, score, package, check
-	@$(PY) -m harness make_dataset
+demo: venv ## the main job on this machine in minutes: run, score, package, check (BENCHMARK=qwen3-vl-235b-a22b)
+	@$(PY) -m harness make_dataset --benchmark=$(BENCHMARK) $(if $(filter qwen3-vl%,$(BENCHMARK)),--rows=512)
 	@mkdir -p build/demo
-	@$(PY) -m harness run_harness --systems=CPU-torch --test_run --results_dir build/demo/results; \
+	@$(PY) -m harness run_harness --systems=CPU-torch --benchmarks=$(BENCHMARK) --test_run --results_dir build/demo/results; \
 	  echo $$? > build/demo/verdict; test $$(cat build/demo/verdict) -le 1
-	@$(PY) -m harness submission --demonstration --results_dir build/demo/results --out build/demo/submission
+	@$(PY) -m harness submission --demonstration --benchmarks=$(BENCHMARK) --results_dir build/demo/results --out build/demo/submission
 	@$(PY) -m harness check_submission --input build/demo/submission; test $$? -le 1
 	@$(PY) -m harness status --results_dir build/demo/results
 	@echo "The runs are in build/demo/results, the demonstration tree in build/demo/submission."
@@ -109,3 +110,5 @@ bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/harness_overhead.py
 	$(PY) benchmarks/gate.py
 	$(PY) benchmarks/scoring.py
+	$(PY) benchmarks/building_requests.py
+	$(PY) benchmarks/http_chats.py

@@ -26,7 +26,7 @@ from harness import benchmarks, env, rules
 from harness.clients.loadgen import user_conf
 from harness.clients.loadgen.job import LegJob
 from harness.clients.loadgen.launch import run_job
-from harness.config.engines import TinyGptOss
+from harness.config.engines import TinyCheckpoint
 from harness.engines.address import EngineAddress, lanes_each
 from harness.engines.base import Answers, Requests, Sampling, TokenEvents, Workload
 from harness.engines.launch.weights import made
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     benchmark = benchmarks.get(BENCHMARK, rules.load(rules.LATEST))
     benchmark.make_dataset(env.data_dir(), seed=0)
-    checkpoint = made(TinyGptOss(make="tiny-gpt-oss"))
+    checkpoint = made(TinyCheckpoint(make="tiny-gpt-oss"))
     spec = EngineSpec("torch", {"checkpoint": str(checkpoint), "slots": 32, "threads": 1, "max_total_tokens": 512})
     print(f"Offline, {options.rows} samples, output cap {CAP}, one thread; load average {psutil.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as scratch:

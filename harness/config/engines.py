@@ -32,9 +32,6 @@ class TinyCheckpoint(Strict):
     layers: Annotated[int, Field(ge=1)] = 2
 
 
-TinyGptOss = TinyCheckpoint
-
-
 class TorchEngine(Strict):
     """The embedded engine: transformers' modelling code on the CPU."""
 

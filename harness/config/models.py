@@ -16,7 +16,6 @@ from harness.config.engines import (
     ServedCheckpoint,
     ServiceTime,
     TinyCheckpoint,
-    TinyGptOss,
     TorchEngine,
     TrtllmEngine,
 )
@@ -43,7 +42,6 @@ __all__ = [
     "Term",
     "TestRun",
     "TinyCheckpoint",
-    "TinyGptOss",
     "TorchEngine",
     "TrtllmEngine",
     "UnmeasuredRate",

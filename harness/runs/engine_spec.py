@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.benchmarks.base import Benchmark
-from harness.config.models import Engine, ScriptedEngine, ServiceTime, TinyGptOss, TorchEngine, TrtllmEngine
+from harness.config.models import Engine, ScriptedEngine, ServiceTime, TinyCheckpoint, TorchEngine, TrtllmEngine
 from harness.engines.gpus import GPUS, visible_gpus
 from harness.engines.group import Member
 from harness.engines.launch.weights import made
@@ -54,7 +54,7 @@ def _number(said: object) -> int:
 
 def _torch(config: TorchEngine) -> EngineSpec:
     checkpoint = config.checkpoint
-    folder = made(checkpoint) if isinstance(checkpoint, TinyGptOss) else checkpoint.absolute()
+    folder = made(checkpoint) if isinstance(checkpoint, TinyCheckpoint) else checkpoint.absolute()
     return EngineSpec(
         kind="torch",
         settings={
