@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.benchmarks.base import Benchmark, Dataset
@@ -56,6 +56,12 @@ class Group:
     store: ResultsStore
     command: list[str]
     observer: Observer
+    chats: Mapping[str, ChatsFile] = field(init=False)
+    """The chats of each table that has any, as they were before the first leg: they may be made anew meanwhile."""
+
+    def __post_init__(self) -> None:
+        found = {name: ChatsFile.of(table.chats) for name, table in self.datasets.items() if table.chats is not None}
+        object.__setattr__(self, "chats", found)
 
 
 def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
@@ -169,7 +175,7 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, datase
         benchmark=leg.benchmark,
         table=dataset.table,
         dataset=Asked(leg.which, dataset).name,
-        chats=None if dataset.chats is None else ChatsFile.of(dataset.chats),
+        chats=group.chats.get(dataset.table),
         rows=rows,
         model=rules.loadgen_model.value,
         scenario=rules.loadgen_scenario.value,
