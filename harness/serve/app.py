@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import time
 from array import array
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -210,8 +210,7 @@ class Service:
             if not header.isdecimal() or not header.isascii():
                 raise Refusal(f"{ROW_HEADER} is {header!r}, not the number of a row")
             return int(header)
-        row = int.from_bytes(hashlib.sha256(array("i", prompt).tobytes()).digest()[:ROW_BYTES], "little")
-        return row if self.rows is None else row % self.rows
+        return row_of(prompt, self.rows)
 
     def _asked(self, asked_for: SampledRequest, fault: Fault | None, *, ids: bool = False) -> Asked:
         kind = None if fault is None else fault.kind
@@ -286,6 +285,12 @@ class Service:
     def _error(self, refusal: Refusal) -> Response:
         content = self.manner.shapes.error(refusal.message, refusal.kind, refusal.status)
         return _json(content, refusal.status)
+
+
+def row_of(prompt: Sequence[int], rows: int | None) -> int:
+    """Which row of a script answers a prompt that names none; ``rows`` is how many it has, None for any."""
+    row = int.from_bytes(hashlib.sha256(array("i", prompt).tobytes()).digest()[:ROW_BYTES], "little")
+    return row if rows is None else row % rows
 
 
 def _faulty(generation: Generation, fault: Fault | None) -> Generation:
