@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
-import yaml
 from pydantic import BaseModel, Field, model_validator
 
 from harness.errors import UnknownName
+from harness.rules import packaged
 from harness.rules.benchmark import AnyBenchmark, BenchmarkRules, ImageRules, TokenRules
 from harness.rules.layouts import Layouts, Tree
 from harness.rules.rulings import Profile, Ruling, Said
@@ -127,6 +127,4 @@ def load(name: str) -> RulePack:
     """The pack of a round, e.g. ``v6.1``; UnknownName where there is none."""
     if name not in rounds():
         raise UnknownName("round", name, rounds())
-    text = importlib.resources.files("harness.rules").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-    data: Any = yaml.safe_load(text)
-    return RulePack.model_validate(data)
+    return RulePack.model_validate(packaged.read("harness.rules", f"{name}.yaml"))

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
-import yaml
 from pydantic import Field, model_validator
 
 from harness.errors import UnknownName
+from harness.rules import packaged
 from harness.rules.values import Strict
 
 MeaningName: TypeAlias = Literal[
@@ -257,10 +257,6 @@ def _numbers(version: str | None) -> tuple[int, ...]:
 @functools.cache
 def lists() -> tuple[EngineKeys, ...]:
     """All lists there are, by file name."""
-    folder = importlib.resources.files("harness.rules.engine_keys")
-    texts = [
-        file.read_text(encoding="utf-8")
-        for file in sorted(folder.iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".yaml")
-    ]
-    return tuple(EngineKeys.model_validate(yaml.safe_load(text)) for text in texts)
+    package = "harness.rules.engine_keys"
+    names = sorted(file.name for file in importlib.resources.files(package).iterdir() if file.name.endswith(".yaml"))
+    return tuple(EngineKeys.model_validate(packaged.read(package, name)) for name in names)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import datetime
 import functools
-import importlib.resources
 from collections.abc import Mapping
 from typing import Annotated
 
-import yaml
 from pydantic import Field, TypeAdapter, model_validator
 
+from harness.rules import packaged
 from harness.rules.values import Strict
 
 _Count = Annotated[int, Field(ge=1)]
@@ -72,5 +71,4 @@ def find(checkpoint: str) -> ModelFacts | None:
 
 @functools.cache
 def _all() -> Mapping[str, ModelFacts]:
-    text = importlib.resources.files("harness.rules.models").joinpath("models.yaml").read_text(encoding="utf-8")
-    return TypeAdapter(dict[str, ModelFacts]).validate_python(yaml.safe_load(text))
+    return TypeAdapter(dict[str, ModelFacts]).validate_python(packaged.read("harness.rules.models", "models.yaml"))
