@@ -26,7 +26,8 @@ _PERFORMANCE, _ACCURACY = "performance", "accuracy"
 _CAP: Final = "max_new_tokens"
 _IMAGE_BUFFER: Final = 16 << 20
 """Bytes of the client's sockets between its processes: a request with an image does not fit in the usual ones."""
-_WORKERS_READY_S: Final = 120.0
+_READY_S: Final = 600.0
+"""How long the client's own processes may take until they serve: one of them reads a tokenizer, on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ def _settings(pack: RulePack, layout: EndpointsLayout, rules: BenchmarkRules, ch
         # Warm-up prompts of the client's are rows of the data set. The harness has warmed up before, with others.
         "warmup": {"enabled": False, "salt": False},
         "early_stopping": {"enabled": True},
+        "service_ready_timeout_s": _READY_S,
     }
     for key, value in ({} if rules.endpoints_settings is None else rules.endpoints_settings.value).items():
         _set(settings, key.split("."), value)
@@ -178,7 +180,7 @@ def _client(rules: BenchmarkRules, chosen: Choices) -> dict[str, Any]:
     client: dict[str, Any] = {
         "num_workers": chosen.workers,
         "max_connections": chosen.connections,
-        "worker_initialization_timeout": _WORKERS_READY_S,
+        "worker_initialization_timeout": _READY_S,
     }
     if isinstance(rules, ImageRules):
         size = {"recv_buffer_size": _IMAGE_BUFFER, "send_buffer_size": _IMAGE_BUFFER}
