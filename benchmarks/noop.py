@@ -176,7 +176,7 @@ def measure(scenario: str, engine: str, options: argparse.Namespace) -> Run:
     """Runs LoadGen once over an engine and reads its log."""
     import mlperf_loadgen as loadgen
 
-    from harness.clients.loadgen.sut import make_interpreter_quick
+    from harness.clients.loadgen.interpreter import make_interpreter_quick
 
     make_interpreter_quick()
     with (
