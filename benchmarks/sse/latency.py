@@ -16,7 +16,8 @@ from pathlib import Path
 import mlperf_loadgen as loadgen
 import psutil
 
-from harness.clients.loadgen.sut import LoadGenSut, make_interpreter_quick
+from harness.clients.loadgen.interpreter import make_interpreter_quick
+from harness.clients.loadgen.sut import LoadGenSut
 from harness.engines.base import TokenEvents
 from sse.load import Load, cpu_s
 from sse.ours import clients, prompts, workload

@@ -186,4 +186,5 @@ def _children_s() -> float:
 
 def _environment() -> dict[str, str]:
     """Ours, with this folder's modules to be found, and numerical libraries on one thread."""
-    return os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"}
+    places = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import array
 import errno
+import fcntl
 import os
 import socket
+import termios
 from typing import TYPE_CHECKING, Final
 
 from harness.engines.base import Requests
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from harness.engines.http.endpoint import Endpoint
 from harness.engines.http.course import Course
 
-READ_BYTES: Final = 1 << 16
 PENDING: Final = (errno.EINPROGRESS, errno.EWOULDBLOCK)
 
 
@@ -75,16 +77,20 @@ class Connection:
         "exchange",
         "fd",
         "gathered",
+        "held",
         "later",
         "mask",
+        "may_hold",
         "probe",
         "raw",
-        "recv",
+        "recv_into",
         "response",
         "rest",
         "reused",
         "since_ns",
+        "slept",
         "socket",
+        "tail",
     )
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -102,7 +108,7 @@ class Connection:
             self.socket.close()
             raise OSError(result, os.strerror(result))
         self.fd = self.socket.fileno()
-        self.recv = self.socket.recv
+        self.recv_into = self.socket.recv_into
         self.gathered = False
         """Whether it is one of those that are looked at together."""
         self.mask = 0
@@ -124,6 +130,15 @@ class Connection:
         """What was received and is looked at later."""
         self.later = False
         """Whether pieces may be left for later: the first token was seen, and the end of chunks shows in its bytes."""
+
+        self.may_hold = False
+        """Whether few bytes of its stream need not be told of; see :mod:`harness.engines.http.watermark`."""
+        self.held = False
+        """Whether they are not, for the stream goes on."""
+        self.tail = b""
+        """How pieces of it end while it does, mostly."""
+        self.slept = False
+        """Whether it was quiet though bytes were there."""
 
     def connected(self) -> int:
         """How connecting ended: 0, or an errno."""
@@ -149,6 +164,16 @@ class Connection:
         self.rest = _unsent(pieces, sent)
         return sent
 
+    def tell_from(self, n: int) -> None:
+        """Its socket is to be readable where n bytes are there, or its end."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, n)
+
+    def unread(self) -> int:
+        """How many bytes are there."""
+        found = array.array("i", [0])
+        fcntl.ioctl(self.fd, termios.FIONREAD, found)
+        return found[0]
+
     def leave(self) -> bool:
         """Its request is at its end; whether it may take another."""
         response, self.response = self.response, None
@@ -158,7 +183,7 @@ class Connection:
             self.reused = True
         if self.raw:
             self.raw = bytearray()
-        self.later = False
+        self.later = self.may_hold = self.slept = False
         return response is not None and response.release() and self.rest is None and not self.broken
 
 

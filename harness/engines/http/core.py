@@ -17,11 +17,12 @@ from typing import Final
 from harness.engines.base import EngineInfo, Event, Requests, Workload
 from harness.engines.bodies import BodyStore
 from harness.engines.http.chat import Reply
-from harness.engines.http.connection import READ_BYTES, Connection, Exchange
+from harness.engines.http.connection import Connection, Exchange
 from harness.engines.http.course import Course
 from harness.engines.http.deadlines import NEVER_NS
 from harness.engines.http.endpoint import Waiting
 from harness.engines.http.ids import IdsReader
+from harness.engines.http.intake import Intake, Taken
 from harness.engines.http.outbox import Outbox
 from harness.engines.http.pool import PROMPTS_DIFFER, Pool
 from harness.engines.http.problems import (
@@ -34,15 +35,13 @@ from harness.engines.http.problems import (
     http_status,
     quoted,
 )
-from harness.engines.http.response import END, BadFraming, Response
+from harness.engines.http.response import BadFraming, Response
 from harness.engines.http.settings import HttpSettings, allow_descriptors
 from harness.engines.http.template import Head
 from harness.errors import ConfigError, MissingError
 
 READY_AT_ONCE: Final = 256
 """So many connections are served in a step; others are ready still in the next."""
-KEPT_BYTES: Final = 1 << 14
-"""So much of an answer waits to be read; what it says takes a fiftieth of that."""
 OK: Final = 200
 REFUSALS: Final = (400, 413, 422)
 NOT_FOUND: Final = 404
@@ -62,6 +61,9 @@ class HttpCore:
         self._heads = [Head(address.authority, address.prefix, key) for address in settings.endpoints]
         self._outbox = Outbox()
         self._pool = Pool(settings, self._outbox)
+        self._intake = Intake(self._pool.marks)
+        self._put_off = False
+        """Whether what was gathered waited for first tokens to be told."""
         self._courses: dict[Workload, Course] = {}
         self._stores: dict[str, BodyStore] = {}
         names = tuple(address.name for address in settings.endpoints)
@@ -95,11 +97,22 @@ class HttpCore:
         pool.really_close()
 
     def step(self) -> list[Event]:
-        """Serves the connections that are ready, ends what is late, begins what waits."""
+        """Serves the connections that are ready, ends what is late, begins what waits.
+
+        First tokens are told before streams that go on are looked at, once; then it is their turn.
+        """
+        self._serve_ready()
+        now = time.monotonic_ns()
+        self._put_off = not self._put_off and bool(self._outbox) and self._pool.gathered.due(now)
+        if not self._put_off:
+            self._serve_gathered(now)
+        return self._outbox.events() if self._outbox else []
+
+    def _serve_ready(self) -> None:
+        """Serves the connections of which everything is told at once."""
         pool = self._pool
-        connections = pool.connections
         for fd, mask in pool.epoll.poll(0, READY_AT_ONCE):
-            connection = connections.get(fd)
+            connection = pool.connections.get(fd)
             if connection is None:
                 continue  # given up while those before it were served, or the set of those that are gathered
             if connection.connecting:
@@ -109,9 +122,15 @@ class HttpCore:
                 pool.send(connection)
             if mask != select.EPOLLOUT:
                 self._receive(connection)
-        now = time.monotonic_ns()
+
+    def _serve_gathered(self, now: int) -> None:
+        """Serves the others, where it is time, and sees what is late and what can be begun."""
+        pool = self._pool
+        if now >= pool.marks.next_ns:
+            pool.marks.look(now)
+        self._intake.share(len(pool.connections))
         for fd, _ in pool.gathered.ready(now):
-            connection = connections.get(fd)
+            connection = pool.connections.get(fd)
             if connection is not None:
                 self._receive(connection)
         if now >= pool.check_ns:
@@ -119,14 +138,13 @@ class HttpCore:
         for endpoint in tuple(pool.hungry):
             pool.feed(endpoint)
         pool.really_close()
-        return self._outbox.events() if self._outbox else []
 
     def wait_s(self) -> float | None:
         """0 where something is to be told or begun, else the time until something is late."""
-        if self._outbox or self._pool.hungry:
+        if self._outbox or self._put_off or self._pool.hungry:
             return 0.0
         due, look = self._pool.check_ns, self._pool.gathered.next_ns()
-        due = due if look is None else min(due, look)
+        due = min(due, self._pool.marks.next_ns, NEVER_NS if look is None else look)
         return None if due == NEVER_NS else max(0.0, (due - time.monotonic_ns()) / 1e9)
 
     def drop(self, numbers: Collection[int]) -> None:
@@ -136,6 +154,7 @@ class HttpCore:
     def cancel(self) -> None:
         """Closes the connections on which something is under way, so that the servers stop, and forgets all."""
         self._pool.cancel()
+        self._put_off = False
         self._courses.clear()
         self._outbox.clear()
 
@@ -160,31 +179,18 @@ class HttpCore:
         return self._stores[path]
 
     def _receive(self, connection: Connection) -> None:
-        """Takes a piece; most pieces of a stream are only kept."""
-        try:
-            data = connection.recv(READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError as error:  # a machine that is gone is told by ETIMEDOUT or EHOSTUNREACH
-            self._received(connection, b"", error.strerror or str(error))
-            return
-        if connection.later:
-            raw = connection.raw
-            raw += data
-            if data and raw[-4:] != END and len(END) <= len(raw) < KEPT_BYTES:
-                return
-        self._received(connection, data)
+        """Takes a piece, and reads it with those that were kept where it is time."""
+        taken = self._intake.take(connection)
+        if taken is not None:
+            self._received(connection, taken)
 
-    def _received(self, connection: Connection, data: bytes, reset: str = "") -> None:
-        """Reads a piece with those that were kept; without data the connection is at its end, or was reset."""
+    def _received(self, connection: Connection, taken: Taken) -> None:
+        """Reads what came; the connection may be at its end, or was reset."""
+        data, ended, reset = taken
         exchange, response = connection.exchange, connection.response
         if exchange is None or response is None:
             self._pool.unasked(connection)
             return
-        ended = not data
-        if connection.raw:
-            data = bytes(connection.raw)
-            connection.raw = bytearray()
         self._pool.counters["bytes_received"] += len(data)
         now = time.monotonic_ns()
         try:
@@ -218,7 +224,7 @@ class HttpCore:
         exchange.first_ns = now
         connection.later = response.chunked and not course.tells_all
         if connection.later and not response.complete:
-            self._pool.gather(connection)
+            self._pool.gather(connection, course)
         if course.tells_first and not response.complete:
             self._outbox.first(exchange.number, reader.first, now)
 

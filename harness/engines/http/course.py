@@ -10,12 +10,25 @@ from harness.engines.http.ids import Expected, IdsReader
 from harness.engines.http.problems import EMPTY_PROMPT, NO_SUCH_ROW
 from harness.engines.http.settings import HttpSettings
 from harness.engines.http.template import ChatTemplate, Head, IdsTemplate, Template, seed_of
+from harness.engines.http.watermark import Form
 
 
 class Course:
     """How a workload's requests are made and its answers read; counts how often each row was asked."""
 
-    __slots__ = ("_expected", "_seed", "_store", "_stream", "_times", "streams", "tells_all", "tells_first", "template")
+    __slots__ = (
+        "_expected",
+        "_form",
+        "_seed",
+        "_store",
+        "_stream",
+        "_times",
+        "may_hold",
+        "streams",
+        "tells_all",
+        "tells_first",
+        "template",
+    )
 
     def __init__(self, settings: HttpSettings, head: Head, workload: Workload, store: BodyStore | None) -> None:
         dialect = DIALECTS[settings.server]
@@ -33,6 +46,9 @@ class Course:
         self._seed = sampling.seed
         self._stream = (settings.stream << 16) + workload.replica
         self._times: dict[int, int] = {}
+        self.may_hold = dialect.asks_usage or store is not None
+        """Whether the end of a stream is known to be long: it need not be looked for in fewer bytes."""
+        self._form: Form | None = None
 
     def seed(self, row: int) -> int:
         """The seed of the next request for a row: no two of a run are alike."""
@@ -61,6 +77,13 @@ class Course:
         """Those of some new tokens that are told as they come: not the stop token."""
         stop = self._expected.stop
         return [token for token in tokens if token not in stop]
+
+    def form(self, raw: bytearray) -> Form:
+        """Of its streams, by what came of the first that goes on."""
+        if self._form is None:
+            self._form = Form.of(raw, self._expected.dialect.ids_key)
+            self.may_hold = self.may_hold and self._form.least_left > 0
+        return self._form
 
     def differs(self, row: int, prompt_tokens: int) -> bool:
         """Whether a server counts other tokens in the prompt of a row's chat than were counted before, if both did."""

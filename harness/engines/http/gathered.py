@@ -23,17 +23,28 @@ class Gathered:
         self._announced = True
         """Whether the outer set tells of something here; else it is looked at :attr:`_next_ns`."""
         self._next_ns = 0
+        self._members = 0
         outer.register(self._epoll, select.EPOLLIN)
 
     def add(self, fd: int) -> None:
         """Takes a connection over from the outer set."""
         self._outer.unregister(fd)
         self._epoll.register(fd, select.EPOLLIN)
+        self._members += 1
 
     def give_back(self, fd: int) -> None:
         """Gives a connection to the outer set, which is to tell when it can be read."""
-        self._epoll.unregister(fd)
+        self.drop(fd)
         self._outer.register(fd, select.EPOLLIN)
+
+    def drop(self, fd: int) -> None:
+        """A connection is given up."""
+        self._epoll.unregister(fd)
+        self._members -= 1
+
+    def due(self, now_ns: int) -> bool:
+        """Whether :meth:`ready` would look."""
+        return self._members > 0 and (self._announced or now_ns >= self._next_ns)
 
     def ready(self, now_ns: int) -> list[tuple[int, int]]:
         """Descriptors that have something, where it is time to look, with what epoll says of them."""

@@ -22,8 +22,10 @@ FINISHES: Final = {"stop": Finish.STOP, "length": Finish.LENGTH}
 HIGHEST_ID: Final = 2**31 - 1
 NEXT_EVENT: Final = b"\n\ndata: {"
 """What is between two events that look as most do."""
-TAIL_EVENTS: Final = 4
-"""So many events at the end of what came are left to be parsed: the last tokens, the finish, the usage, the end."""
+TAIL_EVENTS: Final = 3
+"""So many events at the end of what came are left to be parsed: the finish, the usage, the end."""
+FINISHED: Final = (b'"finish_reason":"', b'"finish_reason":{')
+"""What is in an event that says why an answer ended."""
 
 
 class IdsAnswer(NamedTuple):
@@ -53,7 +55,7 @@ class IdsReader:
         """The first token, once it came."""
         self._expected = expected
         self._events = EventStream()
-        self._ids: list[Int32Array] = []
+        self._ids: list[Int64Array] = []
         self._fresh: list[int] = []
         """Ids behind those of ``_ids``, as they were parsed."""
         self._n = 0
@@ -96,20 +98,19 @@ class IdsReader:
 
     def _cut(self, events: list[bytes]) -> bool:
         """Takes the ids of events that all look alike; False, and nothing taken, where one does not."""
-        key = self._expected.dialect.ids_key
-        size = len(key)
         if not events[0].startswith(NEXT_EVENT[2:]):
             return False
+        events[0] = events[0][len(NEXT_EVENT) - 2 :]
+        key = self._expected.dialect.ids_key
         try:
-            found = [event[(at := event.index(key) + size) : event.index(b"]", at)] for event in events]
-            if b"\n" in b"".join(events):
-                return False
-            ids = np.fromstring(b",".join([each for each in found if each]), np.int64, sep=",")
+            ids = _cut_at_places(events, key)
+            if ids is None:
+                ids = _cut_at_keys(events, key)
         except ValueError:
             return False
         self._pack()
         self._n += len(ids)
-        self._ids.append(_as_int32(ids))
+        self._ids.append(ids)
         return True
 
     def _event(self, event: bytes) -> None:
@@ -131,7 +132,7 @@ class IdsReader:
             ids = self._without_what_is_known(ids)
         if ids:
             if self.first is None:
-                self.first = int(_packed(ids[:1])[0])
+                self.first = _first_of(ids)
             self._n += len(ids)
             self._fresh += ids
 
@@ -175,7 +176,7 @@ class IdsReader:
         if usage is None:
             raise BadAnswer(MISSING_IDS, f"gave {n} token ids and did not say how many it made")
         parts, self._ids = self._ids, []
-        tokens = parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int32)
+        tokens = _as_int32(parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64))
         stopped = finish is Finish.STOP and n > 0 and int(tokens[-1]) in self._expected.stop
         uncounted = int(finish is Finish.STOP and not stopped)  # the stop token, which is counted and not told
         if not n <= usage <= n + uncounted and not (stopped and usage == n - 1):
@@ -203,6 +204,34 @@ def check_end(rest: bytes, after: str) -> None:
     raise BadAnswer(TRUNCATED, f"ended its stream {after}without {DONE.decode()}")
 
 
+def _cut_at_places(events: list[bytes], key: bytes) -> Int64Array | None:
+    """The ids of events that differ in nothing else; None where they do. Raises ValueError where the first has none.
+
+    A cut takes the brackets with it: at any other place it would bring something between the numbers.
+    """
+    first = events[0]
+    begin = first.index(key) + len(key) - 1
+    behind = first.index(b"]", begin) + 1 - len(first)
+    found = b"".join([event[begin:behind] for event in events])
+    numbers = found.replace(b"][", b",")
+    if found[:1] != b"[" or found[-1:] != b"]" or len(found) - len(numbers) != len(events) - 1:
+        return None
+    try:
+        return np.fromstring(numbers[1:-1], np.int64, sep=",")
+    except ValueError:
+        return None
+
+
+def _cut_at_keys(events: list[bytes], key: bytes) -> Int64Array:
+    """The ids of events with other things that differ, too: texts, say. Raises ValueError for an event that is none."""
+    size = len(key)
+    found = [event[(at := event.index(key) + size) : event.index(b"]", at)] for event in events]
+    whole = b"".join(events)
+    if b"\n" in whole or any(each in whole for each in FINISHED):
+        raise ValueError
+    return np.fromstring(b",".join([each for each in found if each]), np.int64, sep=",")
+
+
 def _object(text: bytes) -> dict[str, Any]:
     try:
         content = orjson.loads(text)
@@ -213,17 +242,22 @@ def _object(text: bytes) -> dict[str, Any]:
     return content
 
 
-def _packed(ids: list[int]) -> Int32Array:
+def _first_of(ids: list[Any]) -> int:
+    first = ids[0]
+    return first if type(first) is int and 0 <= first <= HIGHEST_ID else int(_as_int32(_packed(ids[:1]))[0])
+
+
+def _packed(ids: list[int]) -> Int64Array:
     try:
         array = np.array(ids)
     except (ValueError, OverflowError):
         array = np.empty(0)
     if array.dtype != np.int64 or array.ndim != 1:
         raise BadAnswer(BAD_ANSWER, f"answered with token ids that are no integers: {str(ids)[:80]}")
-    return _as_int32(array)
+    return array
 
 
 def _as_int32(ids: Int64Array) -> Int32Array:
-    if len(ids) and int(ids.view(np.uint64).max()) > HIGHEST_ID:  # a negative one is high without its sign
+    if not 0 <= int(np.bitwise_or.reduce(ids)) <= HIGHEST_ID:
         raise BadAnswer(BAD_ANSWER, "answered with token ids that are no int32 of at least 0")
     return ids.astype(np.int32)

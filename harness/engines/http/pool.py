@@ -17,12 +17,14 @@ from typing import Final
 
 from harness.engines.base import REPLICA_DIED, Failure
 from harness.engines.http.connection import Connection, Exchange
+from harness.engines.http.course import Course
 from harness.engines.http.deadlines import NEVER_NS, Deadlines
 from harness.engines.http.endpoint import Endpoint
 from harness.engines.http.gathered import Gathered
 from harness.engines.http.outbox import Outbox
 from harness.engines.http.problems import RESET, TIMEOUT, UNREACHABLE
 from harness.engines.http.settings import HttpSettings
+from harness.engines.http.watermark import Watermarks
 
 BEGUN_AT_ONCE: Final = 64
 """So many requests are begun at once; answers that come meanwhile need not wait for a million to be sent."""
@@ -48,6 +50,7 @@ class Pool:
         self.endpoints = [Endpoint(address) for address in settings.endpoints]
         self.epoll = select.epoll()
         self.gathered = Gathered(self.epoll)
+        self.marks = Watermarks()
         self.connections: dict[int, Connection] = {}
         """By descriptor."""
         self.counters = dict.fromkeys((*COUNTED, PROMPTS_DIFFER), 0)
@@ -122,15 +125,17 @@ class Pool:
         if connection.gathered:
             connection.gathered = False
             self.gathered.give_back(connection.fd)
+        self.marks.end(connection)
         if connection.leave():
             self._rest(connection)
         else:
             self.close(connection)
 
-    def gather(self, connection: Connection) -> None:
+    def gather(self, connection: Connection, course: Course) -> None:
         """What comes next on a connection may wait for a moment; its request is sent."""
         if connection.mask == select.EPOLLIN:
             connection.gathered = True
+            connection.may_hold = course.may_hold
             self.gathered.add(connection.fd)
 
     def again(self, connection: Connection, exchange: Exchange) -> None:
@@ -226,6 +231,10 @@ class Pool:
         Its descriptor stays taken until no event that is being served can mean it.
         """
         endpoint = connection.endpoint
+        self.marks.forget(connection)
+        if connection.gathered:
+            connection.gathered = False
+            self.gathered.drop(connection.fd)
         connection.leave()
         connection.endpoint.connecting -= connection.connecting
         connection.connecting = connection.probe = False

@@ -57,7 +57,7 @@ class Response:
         """Whether more came than the response."""
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | bytearray) -> None:
         """Takes what was received. Raises BadFraming."""
         self.begun = True
         if self._parser is None:

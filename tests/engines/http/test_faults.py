@@ -196,7 +196,7 @@ def test_an_event_without_an_end() -> None:
 
 
 def test_a_machine_that_is_gone() -> None:
-    def gone(*_: object) -> bytes:
+    def gone(*_: object) -> int:
         raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
 
     play = once(HEAD, chunk(frame(event([1]))), then=lambda peer: peer.gone())
@@ -204,7 +204,7 @@ def test_a_machine_that_is_gone() -> None:
         core.submit(requests(1))
         while not (busy := [each for each in core._pool.connections.values() if not each.connecting]):
             core._pool.connected(next(iter(core._pool.connections.values())))
-        busy[0].recv = gone
+        busy[0].recv_into = gone
         (failure,) = drive(core, 1).failures.values()
     assert failure.kind == "reset"
     assert failure.message.endswith(" reset the connection (Connection timed out)")

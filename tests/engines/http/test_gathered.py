@@ -7,10 +7,13 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from threading import Event
+from time import sleep
 
 import pytest
 
-from harness.engines.base import TokenEvents
+from harness.engines.base import Answers, TokenEvents, Tokens
+from harness.engines.http.connection import Connection
 from harness.engines.http.gathered import PAUSE_NS, Gathered
 from tests.engines.http.play import (
     END,
@@ -116,6 +119,47 @@ def test_more_than_one_look_takes_is_looked_at_without_a_pause(
     made = make(3)
     made.send(0, 1, 2)
     assert len(made.ready(NOW)) == 2 and made.gathered.next_ns() == NOW
+
+
+def test_a_look_is_due_where_there_are_connections_and_no_pause(make: Callable[[int], Set]) -> None:
+    made = make(2)
+    assert made.gathered.due(NOW)
+    made.send(0)
+    made.ready(NOW)
+    assert not made.gathered.due(NOW + PAUSE_NS - 1) and made.gathered.due(NOW + PAUSE_NS)
+    made.gathered.drop(made.here[0].fileno())
+    assert made.gathered.due(NOW + PAUSE_NS) and made.ready(NOW + PAUSE_NS) == []
+    made.gathered.give_back(made.here[1].fileno())
+    assert not made.gathered.due(NOW + PAUSE_NS)
+
+
+def test_first_tokens_are_told_before_streams_that_go_on_are_looked_at_but_once() -> None:
+    both = Event()
+
+    def play(peer: Peer) -> None:
+        peer.request()
+        first, second, *more = map(chunk, stream([[41], [43], [44]]))
+        if peer.number == 0:
+            peer.send(HEAD + first, second)
+        assert both.wait(20)
+        peer.send(*[*more, END] if peer.number == 0 else [HEAD + first])
+        peer.gone()
+
+    with server(play) as running, core_of(running.url, connections=2) as core:
+        core.submit(requests(1))
+        drive(core, lambda told: bool(told.tokens))
+        core.submit(requests(1, first=200))
+        drive(core, lambda _: len(running.peers) == 2 and not any(map(connecting, core._pool.connections.values())))
+        both.set()
+        sleep(0.2)  # the end of one is there and the first token of the other
+        (tokens,) = core.step()
+        assert isinstance(tokens, Tokens) and tokens.numbers == (200,) and core.wait_s() == 0
+        (answer,) = core.step()
+        assert isinstance(answer, Answers) and answer.numbers == (100,)
+
+
+def connecting(connection: Connection) -> bool:
+    return connection.connecting
 
 
 def test_a_stream_is_gathered_from_its_first_token_to_its_end() -> None:

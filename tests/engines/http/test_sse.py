@@ -143,6 +143,46 @@ def test_a_regular_stream_is_cut_at_its_keys_and_reads_the_same(pieces: list[lis
     assert reader.finish().tokens.tolist() == [each for piece in pieces for each in piece]
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    pieces=st.lists(
+        st.tuples(
+            st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**31 - 1)), min_size=1, max_size=5),
+            st.sampled_from([1, 10, 1.0, 1.25, [], [5], "x", '"token_ids":[9]', None]),
+            st.sampled_from([1, 10, [7], "]", "[6]"]),
+        ),
+        min_size=5,
+        max_size=40,
+    )
+)
+def test_events_that_differ_in_more_than_their_ids_are_read_the_same(
+    pieces: list[tuple[list[int], object, object]],
+) -> None:
+    """Whatever stands before or behind the ids, and however long it is, nothing but ids is taken for ids."""
+    contents = []
+    for place, (ids, before, behind) in enumerate(pieces):
+        content = event(ids, "length" if place == len(pieces) - 1 else None)
+        content["choices"] = [{"before": before} | content["choices"][0] | {"behind": behind}]
+        contents.append(content)
+    flat = [each for ids, _, _ in pieces for each in ids]
+    contents.append(usage(len(flat)))
+    frames = [b"data: " + json.dumps(each, separators=(",", ":")).encode() + b"\n\n" for each in contents]
+    reader = IdsReader(expected())
+    reader.feed(frames[0])
+    reader.feed(b"".join(frames[1:]) + b"data: [DONE]\n\n")
+    assert reader.finish().tokens.tolist() == flat
+
+
+def test_a_finish_that_comes_early_is_seen() -> None:
+    frames = stream([[i] for i in range(30)], "length")
+    frames[9] = frames[9].replace(b'"finish_reason":null', b'"finish_reason":"stop"').replace(b'""', b'"x"')
+    frames[29] = frames[29].replace(b'"finish_reason":"length"', b'"finish_reason":null')
+    reader = IdsReader(expected())
+    reader.feed(frames[0])
+    reader.feed(b"".join(frames[1:]))
+    assert reader.finish() == (pytest.approx(range(30)), Finish.STOP)
+
+
 def test_most_events_of_a_regular_stream_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
     monkeypatch.setattr(ids_module, "_object", lambda text, of=ids_module._object: parsed.append(text) or of(text))
