@@ -5,11 +5,13 @@ is sampled, its mass (the sum of exponentials). Then one block a row is chosen, 
 token is chosen inside it. For temperature 0 that is an argmax; for others it is the inverse of the cumulative
 distribution, in two levels.
 
-Rows with ``top_p`` below 1 or ``top_k`` above 0 take a slower path that sorts.
+Where ``top_k`` is set, the best ids lie in as many blocks, those of the largest logits: these are computed again, and
+the token is chosen inside them. Rows with ``top_p`` alone, or with a large ``top_k``, take a slower path that sorts.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Collection, Sequence
 
@@ -21,6 +23,8 @@ from harness.engines.torch_head import BLOCK, Head
 from harness.errors import RunBroke
 
 _BITS_PER_NAT = math.log2(math.e)
+_MOST_BLOCKS = 64
+"""The largest ``top_k`` for which computing blocks again is cheaper than sorting all logits."""
 MOST_STREAMS = 1024
 """Of so many seeds the streams are kept, of 5 kB each: a server may see another seed with every request."""
 
@@ -43,16 +47,20 @@ class Sampler:
         """
         if not samplings:
             return torch.empty(0, dtype=torch.int64)
-        filtered = [row for row, sampling in enumerate(samplings) if _filters(sampling)]
         draws = self._draw(samplings)
-        if not filtered:
-            return self._choose_plain(hidden, samplings, draws)
+        rows_of: dict[_Way, list[int]] = {}
+        for row, sampling in enumerate(samplings):
+            rows_of.setdefault(_way(sampling), []).append(row)
+        ways = {
+            _Way.WHOLE: self._choose_whole,
+            _Way.BEST: self._choose_among_best,
+            _Way.SORTED: self._choose_sorted,
+        }
+        if len(rows_of) == 1:
+            return ways[next(iter(rows_of))](hidden, samplings, draws)
         tokens = torch.empty(len(samplings), dtype=torch.int64)
-        plain = [row for row, sampling in enumerate(samplings) if not _filters(sampling)]
-        if plain:
-            tokens[plain] = self._choose_plain(hidden[plain], [samplings[row] for row in plain], draws[plain])
-        for row in filtered:
-            tokens[row] = self._choose_filtered(hidden[row], samplings[row], draws[row, 0])
+        for way, rows in rows_of.items():
+            tokens[rows] = ways[way](hidden[rows], [samplings[row] for row in rows], draws[rows])
         return tokens
 
     def _draw(self, samplings: Sequence[Sampling]) -> Tensor:
@@ -76,7 +84,7 @@ class Sampler:
                 del self._streams[oldest]
         self._streams[seed] = torch.Generator().manual_seed(seed)
 
-    def _choose_plain(self, hidden: Tensor, samplings: Sequence[Sampling], draws: Tensor) -> Tensor:
+    def _choose_whole(self, hidden: Tensor, samplings: Sequence[Sampling], draws: Tensor) -> Tensor:
         sampled = torch.tensor([sampling.temperature > 0 for sampling in samplings])
         if not sampled.any():
             blocks = self._best_blocks(hidden)
@@ -106,17 +114,51 @@ class Sampler:
         relative = (largest - largest.amax(1, keepdim=True)).double().exp2_()
         return largest.argmax(1), relative.mul_(torch.cat(masses, 1))
 
-    def _choose_filtered(self, hidden: Tensor, sampling: Sampling, draw: Tensor) -> Tensor:
-        """The token of one row whose choice is narrowed to the ``top_k`` best, then to the fewest of mass ``top_p``."""
-        logits = _finite(self._head.whole(hidden)).double() / sampling.temperature
-        best, ids = logits.topk(min(sampling.top_k or len(logits), len(logits)))
-        masses = torch.softmax(best, 0)
-        kept = max(1, int((masses.cumsum(0) - masses < sampling.top_p).sum()))
-        return ids[_invert(masses[None, :kept], draw[None])[0]]
+    def _choose_among_best(self, hidden: Tensor, samplings: Sequence[Sampling], draws: Tensor) -> Tensor:
+        """Tokens of rows whose choice is narrowed to few best ids, then to the fewest of them of mass ``top_p``."""
+        most = min(max(sampling.top_k for sampling in samplings), self._head.blocks)
+        maxima = _finite(torch.cat([logits.amax(2) for logits in self._head.by_chunk(hidden)], 1))
+        blocks = maxima.topk(most).indices
+        inside = self._head.inside(hidden.repeat_interleave(most, 0), blocks.flatten())
+        best, places = inside.view(len(hidden), -1).topk(max(sampling.top_k for sampling in samplings))
+        ids = blocks.gather(1, places // BLOCK) * BLOCK + places % BLOCK
+        return ids.gather(1, _narrowed(best, samplings, draws)[:, None])[:, 0]
+
+    def _choose_sorted(self, hidden: Tensor, samplings: Sequence[Sampling], draws: Tensor) -> Tensor:
+        """As :meth:`_choose_among_best`, for any ``top_k``; row by row."""
+        tokens = torch.empty(len(samplings), dtype=torch.int64)
+        for row, sampling in enumerate(samplings):
+            logits = _finite(self._head.whole(hidden[row]))
+            best, ids = logits.topk(min(sampling.top_k or len(logits), len(logits)))
+            tokens[row] = ids[_narrowed(best[None], [sampling], draws[row : row + 1])[0]]
+        return tokens
 
 
-def _filters(sampling: Sampling) -> bool:
-    return sampling.temperature > 0 and (sampling.top_p < 1 or sampling.top_k > 0)
+class _Way(enum.Enum):
+    """How the token of a row is chosen."""
+
+    WHOLE = enum.auto()
+    BEST = enum.auto()
+    SORTED = enum.auto()
+
+
+def _way(sampling: Sampling) -> _Way:
+    if sampling.temperature == 0 or (sampling.top_p == 1 and sampling.top_k == 0):
+        return _Way.WHOLE
+    return _Way.BEST if 0 < sampling.top_k <= _MOST_BLOCKS else _Way.SORTED
+
+
+def _narrowed(best: Tensor, samplings: Sequence[Sampling], draws: Tensor) -> Tensor:
+    """The place (n,) that is drawn in each row of logits ``best`` (n, m), largest first, by ``top_k`` and ``top_p``."""
+    temperatures = torch.tensor([sampling.temperature for sampling in samplings], dtype=torch.float64)
+    counts = torch.tensor([sampling.top_k or best.shape[1] for sampling in samplings])
+    shares = torch.tensor([sampling.top_p for sampling in samplings], dtype=torch.float64)
+    logits = best.double() / temperatures[:, None]
+    logits.masked_fill_(torch.arange(best.shape[1]) >= counts[:, None], float("-inf"))
+    masses = torch.softmax(logits, 1)
+    # The first place is kept whatever its mass: nothing comes before it.
+    masses.masked_fill_(masses.cumsum(1) - masses >= shares[:, None], 0)
+    return _invert(masses, draws[:, 0])
 
 
 def _finite(logits: Tensor) -> Tensor:

@@ -11,9 +11,11 @@ does not pass.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from harness.engines.slots import Piece, Plan
 
@@ -117,20 +119,29 @@ def attend(
         first = 0 if sliding_window is None else max(0, piece.start - sliding_window + 1)
         mask = ragged.piece_mask(piece, first, sliding_window)
         seen = slice(first, piece.start + piece.count)
-        results.append(_attend_piece(own, keys[piece.slot, :, seen], values[piece.slot, :, seen], mask, sinks))
+        attend_piece = _attend_piece if sinks is None else partial(_attend_piece_with_sinks, sinks=sinks)
+        results.append(attend_piece(own, keys[piece.slot, :, seen], values[piece.slot, :, seen], mask))
         start += piece.count
     return torch.cat(results)[None], None
 
 
-def _attend_piece(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, sinks: Tensor | None) -> Tensor:
+def _attend_piece(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """(count, heads, size) of ``query`` (key heads, groups, count, size) over ``keys`` (key heads, seen, size)."""
+    attended = functional.scaled_dot_product_attention(
+        query.flatten(0, 1)[None], keys[None], values[None], attn_mask=mask.to(query.dtype), scale=1.0, enable_gqa=True
+    )
+    return attended[0].transpose(0, 1)
+
+
+def _attend_piece_with_sinks(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, sinks: Tensor) -> Tensor:
+    """As :func:`_attend_piece`, with a sink a head, (key heads, groups, 1), for which torch has no fused attention."""
     key_heads, groups, count, size = query.shape
     attended = _attend(
         query.reshape(key_heads, groups * count, size),
         keys,
         values,
         mask.expand(groups, *mask.shape).flatten(0, 1),
-        None if sinks is None else sinks.expand(key_heads, groups, count).reshape(key_heads, groups * count, 1),
+        sinks.expand(key_heads, groups, count).reshape(key_heads, groups * count, 1),
     )
     return attended.view(key_heads, groups, count, -1).permute(2, 0, 1, 3).flatten(1, 2)
 

@@ -1,4 +1,4 @@
-"""One tiny checkpoint for all tests of this folder that need weights."""
+"""Tiny checkpoints, made once for all tests of this folder that need weights."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ def tiny_gpt_oss(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from harness.engines.checkpoint import make_tiny_gpt_oss
 
     return make_tiny_gpt_oss(tmp_path_factory.mktemp("checkpoints") / "tiny-gpt-oss", seed=7)
+
+
+@pytest.fixture(scope="session")
+def tiny_qwen3_vl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a Qwen3-VL 64 wide with 2 layers, a vision tower and the full vocabulary, seed 7."""
+    from harness.engines.tiny_qwen3_vl import make_tiny_qwen3_vl
+
+    return make_tiny_qwen3_vl(tmp_path_factory.mktemp("checkpoints") / "tiny-qwen3-vl", seed=7)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="needs the [torch] extra")
 if TYPE_CHECKING:
     import torch
 
+from harness.engines import sampler as sampler_module  # noqa: E402
 from harness.engines.sampler import Sampler, _invert  # noqa: E402
 from harness.engines.torch_head import BLOCK, Head  # noqa: E402
 
@@ -167,6 +168,26 @@ def test_filters_keep_what_they_should(top_k: int, top_p: float) -> None:
     assert set(drawn.tolist()) == set(kept)
     if len(kept) > 1:
         assert p_value(drawn, narrowed) > PASSES
+
+
+def test_the_best_of_a_large_vocabulary_are_found_without_sorting_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks with the best ids give the tokens that sorting all logits gives, draw by draw."""
+    generator = torch.Generator().manual_seed(4)
+    head = Head(torch.randn((40 * BLOCK + 17, 16), generator=generator))
+    hidden = torch.randn((60, 16), generator=generator)
+    ways = [sampling(0.7, 0.8, 20, seed=1), sampling(1.3, 1.0, 64, seed=2), sampling(0.5, 0.3, 1, seed=3)]
+    ways += [sampling(0.0, 0.8, 20), sampling(0.7, 0.9, 0, seed=4), sampling(1.0, seed=5)]
+    quick = torch.cat([Sampler(head).choose(hidden, ways * 10), Sampler(head).choose(hidden, ways[:3] * 20)])
+    monkeypatch.setattr(sampler_module, "_MOST_BLOCKS", 0)
+    sorted_ = torch.cat([Sampler(head).choose(hidden, ways * 10), Sampler(head).choose(hidden, ways[:3] * 20)])
+    assert quick.equal(sorted_)
+
+
+def test_the_best_may_be_more_than_there_are() -> None:
+    drawn = draw(head_of([1.0, 1.0, -math.inf]), sampling(1.0, 1.0, 64), 200, rows=50)
+    assert set(drawn.tolist()) == {0, 1}
+    with pytest.raises(RunBroke, match="not finite"):
+        draw(head_of([1.0, math.nan]), sampling(1.0, 1.0, 20), 1, rows=1)
 
 
 def test_rows_are_chosen_each_by_its_own_sampling() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import random
-from typing import Any
 
 import orjson
 import pytest
@@ -16,21 +13,13 @@ from PIL import Image
 from harness.engines.chats.picture import MAX_PIXELS, MIN_PIXELS, Grid, image_grid
 from harness.engines.chats.qwen3_vl import BadChat, image_tokens, prompt_ids, read
 from harness.engines.chats.qwen3_vocab import encode
+from tests.engines.chats.pictures import chat, data_url, encoded
 
 pytestmark = pytest.mark.harmony
 
 
-def data_url(width: int, height: int, image_format: str = "PNG") -> str:
-    file = io.BytesIO()
-    Image.new("RGB", (width, height), (200, 30, 30)).save(file, image_format)
-    return f"data:image/{image_format};base64,{base64.b64encode(file.getvalue()).decode()}"
-
-
-def chat(*urls: str, text: str = "What is it?", system: str | None = "Answer in JSON.") -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
-    parts += [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-    first = [] if system is None else [{"role": "system", "content": system}]
-    return {"messages": [*first, {"role": "user", "content": parts}]}
+def blank_url(width: int, height: int, image_format: str = "PNG") -> str:
+    return data_url(encoded(Image.new("RGB", (width, height), (200, 30, 30)), image_format), image_format)
 
 
 def test_a_chat_becomes_the_text_of_the_template_with_a_pad_for_each_token_of_the_image() -> None:
@@ -40,14 +29,14 @@ def test_a_chat_becomes_the_text_of_the_template_with_a_pad_for_each_token_of_th
         f"<|im_start|>user\nWhat is it?<|vision_start|>{pads}<|vision_end|><|im_end|>\n"
         "<|im_start|>assistant\n"
     )
-    body = chat(data_url(384, 256))
+    body = chat(blank_url(384, 256))
     assert prompt_ids(body) == prompt_ids(orjson.dumps(body)) == expected
     prompt = read(body)
     assert (prompt.image_at, prompt.grid, prompt.image.size) == (expected.index(151_655), Grid(16, 24), (384, 256))
 
 
 def test_parts_stay_in_their_order_and_a_text_begins_where_the_template_says() -> None:
-    url = data_url(256, 256)
+    url = blank_url(256, 256)
     body = {
         "messages": [
             {"role": "user", "content": [{"type": "image_url", "image_url": url}, {"type": "text", "text": "\n\n It"}]},
@@ -106,7 +95,7 @@ def test_an_image_without_pixels_has_no_grid() -> None:
         Grid(3, 2)
 
 
-URL = data_url(64, 64)
+URL = blank_url(64, 64)
 REFUSED: dict[str, tuple[object, str, str]] = {
     "no image": (chat(), "no_image", "the chat has no image"),
     "two images": (chat(URL, URL), "many_images", "the chat has 2 images, not one"),
@@ -117,7 +106,7 @@ REFUSED: dict[str, tuple[object, str, str]] = {
     ),
     "no base64": (chat("data:image/png;base64,%%%"), "bad_image_url", "not base64"),
     "not an image": (chat("data:image/png;base64,AAAA"), "bad_image", "the image cannot be read: no known format"),
-    "a line": (chat(data_url(1, 300)), "bad_image", "over 200 times as long as wide"),
+    "a line": (chat(blank_url(1, 300)), "bad_image", "over 200 times as long as wide"),
     "spelled pad": (chat(URL, text="<|image_pad|>"), "bad_chat", "a text spells <|image_pad|>"),
     "no JSON": (b"{", "bad_chat", "not JSON"),
     "no object": (b"[]", "bad_chat", "no list of messages"),
@@ -161,4 +150,4 @@ def test_what_is_no_chat_with_one_image_is_refused(case: str) -> None:
 
 @pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP", "GIF"])
 def test_the_head_of_an_image_is_enough_to_count(image_format: str) -> None:
-    assert len(prompt_ids(chat(data_url(320, 320, image_format)))) == len(prompt_ids(chat(data_url(256, 256)))) + 36
+    assert len(prompt_ids(chat(blank_url(320, 320, image_format)))) == len(prompt_ids(chat(blank_url(256, 256)))) + 36
