@@ -1,7 +1,6 @@
 """A parquet of the catalogue, read piece by piece: only the columns that are asked for, some rows at a time.
 
-The client's file may be one row group of gigabytes. It is memory-mapped, and a reader that goes through it in order
-holds a batch at a time.
+The client's file may be one row group of gigabytes. A reader goes through it in order and holds a page of each column.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from harness.benchmarks.qwen3_vl_235b_a22b.files import COLUMNS, NAME, STAND_IN_
 from harness.errors import DatasetError
 
 ROWS_AT_ONCE: Final = 64
+_BUFFER_BYTES: Final = 1 << 20
 MEND: Final = (
     f"fetch it with: python -m harness fetch_dataset --benchmark={NAME}, or make a stand-in with: "
     f"python -m harness make_dataset --benchmark={NAME}"
@@ -48,7 +48,7 @@ class Catalogue:
 
         if not path.is_file():
             raise DatasetError("a file of the data set is missing", where=path, mend=MEND)
-        with _told(path), pq.ParquetFile(path, memory_map=True) as file:
+        with _told(path), pq.ParquetFile(path) as file:
             schema, about = file.schema_arrow, file.metadata
             groups = tuple(about.row_group(i).num_rows for i in range(about.num_row_groups))
         _check_columns(path, schema)
@@ -106,7 +106,8 @@ class Reader:
         import pyarrow.parquet as pq
 
         if self._file is None:
-            self._file = pq.ParquetFile(self._catalogue.path, memory_map=True, pre_buffer=False)
+            # Without a buffer of its own a column of a row group is read as a whole, and kept.
+            self._file = pq.ParquetFile(self._catalogue.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
         self._batches = self._file.iter_batches(
             ROWS_AT_ONCE, row_groups=[group], columns=self._columns, use_threads=False
         )
