@@ -48,22 +48,43 @@ def server(script: str, *more: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def two_servers(project: ScriptedProject, script: str, **changes: Any) -> Iterator[list[subprocess.Popen[str]]]:
-    """Two servers, and a project that runs against them."""
+def two_servers(script: str) -> Iterator[list[subprocess.Popen[str]]]:
+    """Two servers that answer by a script."""
     pytest.importorskip("starlette", reason="needs the [serve] extra")
     with ExitStack() as stack:
-        processes = [stack.enter_context(server(script)) for _ in range(2)]
-        urls = [process.stdout.readline().split()[-1] for process in processes if process.stdout is not None]
-        engine = {
-            "kind": "http",
-            "server": "torch",
-            "checkpoint": {"make": "tiny-gpt-oss"},
-            "replicas": 2,
-            "endpoints": urls,
-            "clients": {"processes": 2, "connections": 64},
-        }
-        project.write_benchmark({"engine": engine, **changes})
-        yield processes
+        yield [stack.enter_context(server(script)) for _ in range(2)]
+
+
+def urls_of(processes: list[subprocess.Popen[str]]) -> list[str]:
+    """Where servers that were just started listen."""
+    return [process.stdout.readline().split()[-1] for process in processes if process.stdout is not None]
+
+
+@pytest.fixture(scope="module")
+def quick() -> Iterator[list[str]]:
+    """The URLs of two quick servers."""
+    with two_servers(QUICK) as processes:
+        yield urls_of(processes)
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[list[str]]:
+    """The URLs of two servers that take long enough for something to happen meanwhile."""
+    with two_servers(SLOW) as processes:
+        yield urls_of(processes)
+
+
+def write(project: ScriptedProject, urls: list[str], **changes: Any) -> None:
+    """Has a project run against servers."""
+    engine = {
+        "kind": "http",
+        "server": "torch",
+        "checkpoint": {"make": "tiny-gpt-oss"},
+        "replicas": 2,
+        "endpoints": urls,
+        "clients": {"processes": 2, "connections": 64},
+    }
+    project.write_benchmark({"engine": engine, **changes})
 
 
 def clients_of(pid: int) -> list[int]:
@@ -94,9 +115,9 @@ def offline(project: ScriptedProject, data: Path, *, begun: bool = True) -> Iter
             end_of(process)
 
 
-def test_server_samples_go_to_both(scripted_project: ScriptedProject, standin_data: Path) -> None:
-    with two_servers(scripted_project, QUICK):
-        ended = scripted_project.run(*SHORT, "--scenarios=Server", data=standin_data)
+def test_server_samples_go_to_both(scripted_project: ScriptedProject, standin_data: Path, quick: list[str]) -> None:
+    write(scripted_project, quick)
+    ended = scripted_project.run(*SHORT, "--scenarios=Server", data=standin_data)
     assert ended.code == 0, ended.err
     kept = record(scripted_project)
     assert kept.verdict.valid
@@ -111,9 +132,11 @@ def test_server_samples_go_to_both(scripted_project: ScriptedProject, standin_da
     assert min(by_replica.values()) > 100
 
 
-def test_an_offline_query_is_split_evenly(scripted_project: ScriptedProject, standin_data: Path) -> None:
-    with two_servers(scripted_project, QUICK, scenarios={"Offline": {"target_qps": 2_000}}):
-        ended = scripted_project.run(*SHORT, "--scenarios=Offline", data=standin_data)
+def test_an_offline_query_is_split_evenly(
+    scripted_project: ScriptedProject, standin_data: Path, quick: list[str]
+) -> None:
+    write(scripted_project, quick, scenarios={"Offline": {"target_qps": 2_000}})
+    ended = scripted_project.run(*SHORT, "--scenarios=Offline", data=standin_data)
     assert ended.code in (0, 1), ended.err  # the query may take less time than LoadGen wants
     samples = read_samples(attempt(scripted_project, "Offline") / "samples.arrow")
     assert set(samples["state"]) == {SampleState.ANSWERED}
@@ -123,10 +146,12 @@ def test_an_offline_query_is_split_evenly(scripted_project: ScriptedProject, sta
 
 
 def test_one_replica_dies(scripted_project: ScriptedProject, standin_data: Path) -> None:
-    with two_servers(scripted_project, SLOW) as servers, offline(scripted_project, standin_data) as process:
-        below = children_of(process.pid)
-        os.killpg(servers[1].pid, signal.SIGKILL)
-        ended = end_of(process)
+    with two_servers(SLOW) as servers:
+        write(scripted_project, urls_of(servers))
+        with offline(scripted_project, standin_data) as process:
+            below = children_of(process.pid)
+            os.killpg(servers[1].pid, signal.SIGKILL)
+            ended = end_of(process)
     assert ended.code == 4, ended.err
     assert "replica 1 died" in ended.err
     assert "Traceback" not in ended.err
@@ -141,8 +166,9 @@ def test_one_replica_dies(scripted_project: ScriptedProject, standin_data: Path)
     assert len(samples["state"]) == kept.counts.issued
 
 
-def test_a_client_process_is_killed(scripted_project: ScriptedProject, standin_data: Path) -> None:
-    with two_servers(scripted_project, SLOW), offline(scripted_project, standin_data) as process:
+def test_a_client_process_is_killed(scripted_project: ScriptedProject, standin_data: Path, slow: list[str]) -> None:
+    write(scripted_project, slow)
+    with offline(scripted_project, standin_data) as process:
         below = children_of(process.pid)
         victim = max(clients_of(process.pid))
         os.kill(victim, signal.SIGKILL)
@@ -159,8 +185,9 @@ def test_a_client_process_is_killed(scripted_project: ScriptedProject, standin_d
     assert len(samples["state"]) == kept.counts.issued
 
 
-def test_interrupted_while_loadgen_runs(scripted_project: ScriptedProject, standin_data: Path) -> None:
-    with two_servers(scripted_project, SLOW), offline(scripted_project, standin_data) as process:
+def test_interrupted_while_loadgen_runs(scripted_project: ScriptedProject, standin_data: Path, slow: list[str]) -> None:
+    write(scripted_project, slow)
+    with offline(scripted_project, standin_data) as process:
         below = children_of(process.pid)
         assert len(clients_of(process.pid)) == 2
         process.send_signal(signal.SIGINT)
@@ -171,8 +198,11 @@ def test_interrupted_while_loadgen_runs(scripted_project: ScriptedProject, stand
     assert record(scripted_project).state is State.INTERRUPTED
 
 
-def test_interrupted_while_the_clients_start(scripted_project: ScriptedProject, standin_data: Path) -> None:
-    with two_servers(scripted_project, SLOW), offline(scripted_project, standin_data, begun=False) as process:
+def test_interrupted_while_the_clients_start(
+    scripted_project: ScriptedProject, standin_data: Path, slow: list[str]
+) -> None:
+    write(scripted_project, slow)
+    with offline(scripted_project, standin_data, begun=False) as process:
         wait_until(lambda: len(clients_of(process.pid)) == 2, "the client processes")
         below = children_of(process.pid)
         process.send_signal(signal.SIGINT)
@@ -182,8 +212,11 @@ def test_interrupted_while_the_clients_start(scripted_project: ScriptedProject, 
     assert not living(below)
 
 
-def test_the_harness_killed_leaves_no_client_behind(scripted_project: ScriptedProject, standin_data: Path) -> None:
-    with two_servers(scripted_project, SLOW), offline(scripted_project, standin_data) as process:
+def test_the_harness_killed_leaves_no_client_behind(
+    scripted_project: ScriptedProject, standin_data: Path, slow: list[str]
+) -> None:
+    write(scripted_project, slow)
+    with offline(scripted_project, standin_data) as process:
         below = children_of(process.pid)
         os.kill(process.pid, signal.SIGKILL)
         end_of(process)
