@@ -14,10 +14,11 @@ from harness.clients.endpoints.config import CONFIG, LEG, Choices, config_text, 
 from harness.clients.endpoints.data import lay_out
 from harness.clients.endpoints.importer import import_report
 from harness.clients.endpoints.program import ClientProgram
+from harness.clients.endpoints.room import check_room
 from harness.engines.base import EngineInfo
 from harness.errors import DatasetError, RunBroke
 from harness.events import LegFinished, LegStarted, Observer
-from harness.gate.run_facts import ACCURACY
+from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger import Fingerprint, ResultsStore, RunRecord, State, write_record
 from harness.ledger.record import DatasetEcho, EngineEcho, Machine, Warmup
 from harness.ledger.store import write_atomically
@@ -81,6 +82,7 @@ def run_endpoints_leg(leg: PlannedLeg, group: ClientGroup, warmup: Warmup | None
     name = f"{leg.system}/{leg.benchmark}/{leg.scenario}/{LEG}"
     group.observer(LegStarted(name, str(started.folder), None))
     try:
+        check_room(_phases(started.chosen, _scored_rows(leg, asked)), started.folder)
         _give(leg, started, asked)
         group.program.check(started.folder / CONFIG, layout_and_client(leg.pack, leg.benchmark)[0])
         run_client(group.program, started.folder, _watch(leg, group, name))
@@ -196,6 +198,17 @@ def dataset_echo(dataset: Dataset, asked: Asked) -> DatasetEcho:
     """The data set, with the rows that were asked."""
     rows = dataset.rows if asked.dataset is None else asked.rows
     return DatasetEcho(name=dataset.name, rows=rows, sha256=dataset.sha256, stand_in=dataset.stand_in)
+
+
+def _scored_rows(leg: PlannedLeg, asked: Asked) -> int:
+    if asked.dataset is not None:
+        return asked.rows
+    return sum(subset.samples for subset in leg.rules.accuracy_subsets.value.values())
+
+
+def _phases(chosen: Choices, rows: int) -> list[tuple[int, int]]:
+    """Samples and output cap of both phases; of one whose count the data decide, one pass."""
+    return [(chosen.samples or rows, chosen.caps[PERFORMANCE]), (rows, chosen.caps[ACCURACY])]
 
 
 def _give(leg: PlannedLeg, started: _Started, asked: Asked) -> None:

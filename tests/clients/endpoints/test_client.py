@@ -15,6 +15,7 @@ from harness.clients.endpoints.client import CLIENT_LOG, Watch, run_client
 from harness.clients.endpoints.config import CONFIG
 from harness.clients.endpoints.data import lay_out
 from harness.clients.endpoints.program import ClientProgram, find_program
+from harness.clients.endpoints.room import check_room
 from harness.errors import ConfigError, DatasetError, EngineDied, HarnessError, MissingError, RunBroke
 from harness.events import Event, LegProgress
 from harness.rules import load
@@ -235,3 +236,11 @@ def test_a_data_set_that_cannot_be_laid_out_is_told(tmp_path: Path, folder: Path
     (tmp_path / "dataset_cache").write_text("in the way", encoding="utf-8")
     with pytest.raises(MissingError, match="cannot be made"):
         lay_out(tmp_path / "bad.parquet", tmp_path, PLACE, None)
+
+
+def test_room_for_the_events_is_looked_for(folder: Path, tmp_path: Path) -> None:
+    check_room([(48289, 150), (48289, 150)], folder, tmp_path)
+    check_room([(1, 1)], folder, tmp_path / "no such file system")
+    for shm, results in ((tmp_path, folder), (tmp_path / "none", folder)):
+        with pytest.raises(MissingError, match="no room for the client's events"):
+            check_room([(1 << 40, 150)], results, shm)
