@@ -295,7 +295,8 @@ def test_a_run_of_ours(group: ClientGroup, data: Path, tmp_path: Path, monkeypat
     (run,) = group.store.runs()
     assert run.record == record
     told = yaml.safe_load((run.folder / CONFIG).read_text(encoding="utf-8"))
-    assert told["settings"]["runtime"]["n_samples_to_issue"] == samples(planned, record.rate, ROWS)  # type: ignore[arg-type]
+    assert record.rate is not None
+    assert told["settings"]["runtime"]["n_samples_to_issue"] == samples(planned, record.rate, ROWS)
     assert told["settings"]["runtime"]["n_samples_to_issue"] >= 662
     assert told["settings"]["runtime"]["min_duration_ms"] == 500
     link = (
