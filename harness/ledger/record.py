@@ -207,6 +207,15 @@ class AccuracyEcho(_Strict):
     evaluator: str
     also: dict[str, float] = Field(default_factory=dict)
 
+    def __str__(self) -> str:
+        """The metric where there is one, and the scores by subset, for people."""
+        parts = []
+        for name, subset in self.subsets.items():
+            scored = subset.samples - subset.unscored
+            parts.append(f"{name} {subset.correct}/{scored}" if scored else f"{name} {subset.unscored} unscored")
+        metric = "" if self.value is None else f"{self.key} {self.value:.6g}; "
+        return metric + ", ".join(parts)
+
 
 class AuditConfigEcho(_Strict):
     """The audit.config that LoadGen obeyed: where it lies in the project, its hash, and that of the approved text.

@@ -49,15 +49,11 @@ def verdict_word(record: RunRecord) -> str:
 
 
 def result_text(record: RunRecord) -> str:
-    """The result in its units, an audit's number, the scores by subset, or what was noted of a run without any."""
+    """The result in its units, an audit's number, the scores, or what was noted of a run without any."""
     if record.result is not None:
         return f"{record.result.value:,.2f} {record.result.units}"
     if record.audit is not None:
         return str(record.audit)
     if record.accuracy is not None:
-        parts = []
-        for name, subset in record.accuracy.subsets.items():
-            scored = subset.samples - subset.unscored
-            parts.append(f"{name} {subset.correct}/{scored}" if scored else f"{name} {subset.unscored} unscored")
-        return ", ".join(parts)
+        return str(record.accuracy)
     return record.note or ""

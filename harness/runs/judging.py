@@ -136,5 +136,4 @@ def _told(record: RunRecord) -> str:
         return why
     if record.result is not None:
         return f"{record.result.value:,.2f} {record.result.units}"
-    subsets = record.accuracy.subsets if record.accuracy else {}
-    return ", ".join(f"{name} {subset.correct}/{subset.samples}" for name, subset in subsets.items())
+    return "" if record.accuracy is None else str(record.accuracy)

@@ -31,5 +31,9 @@ def test_what_a_run_came_to() -> None:
         key="exact_match", value=None, subsets={"aime": subset(6, 0), "code": subset(0, 10)}, evaluator="ours"
     )
     assert result_text(finished(ID, result=None, accuracy=scores)) == "aime 6/10, code 10 unscored"
+    whole = scores.model_copy(
+        update={"key": "f1", "value": 0.7593609668176138, "subsets": {"aime": scores.subsets["aime"]}}
+    )
+    assert result_text(finished(ID, result=None, accuracy=whole)) == "f1 0.759361; aime 6/10"
     assert result_text(record(ID, state=State.BROKEN, note="it broke")) == "it broke"
     assert result_text(record(ID)) == ""
