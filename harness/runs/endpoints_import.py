@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from harness import benchmarks
-from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.endpoints.config import LEG, layout_and_client
 from harness.clients.endpoints.importer import copy_report
 from harness.clients.endpoints.report import ClientReport, find_report, read_report
@@ -17,26 +15,15 @@ from harness.engines.launch import weights
 from harness.errors import ConfigError, RunBroke
 from harness.events import LegFinished, LegStarted, Note, Observer
 from harness.gate.run_facts import ACCURACY
-from harness.ledger import ResultsStore, RunRecord, State, write_record
+from harness.ledger import ResultsStore, RunRecord, write_record
 from harness.logs import LogError
-from harness.machine.capture import capture
 from harness.runs.endings import end, end_dead_runs
-from harness.runs.endpoints_leg import (
-    CLOSED,
-    client_fingerprint,
-    clients_dataset,
-    dataset_echo,
-    engine_echo,
-    finish,
-    now,
-    table_hashes,
-)
-from harness.runs.endpoints_settings import as_leg, asked_of, departure, deviations
+from harness.runs.endpoints_leg import CLOSED, finish
+from harness.runs.endpoints_record import RunOf, Tables
+from harness.runs.endpoints_settings import as_leg, asked_of, departure
 from harness.runs.endpoints_verdict import Judgement
-from harness.runs.identity import versions
-from harness.runs.leg_settings import not_submittable
 from harness.runs.plan import PlannedLeg
-from harness.runs.tables import read_tables, table_of
+from harness.runs.tables import read_tables
 
 UNWITNESSED: Final = "imported: the harness saw neither servers nor run; machine: this one, engine: as configured"
 """The note of such a run."""
@@ -61,12 +48,15 @@ def import_run(
     source = find_report(folder)
     report = _readable(source)
     benchmark = benchmarks.get(leg.benchmark, leg.pack)
-    datasets = read_tables([as_leg(leg, ACCURACY)], benchmark, data_dir)
-    asked = asked_of(leg, clients_dataset(leg, benchmark, datasets))
+    data = Tables(leg, benchmark, read_tables([as_leg(leg, ACCURACY)], benchmark, data_dir))
+    asked = asked_of(leg, data.clients)
     info = _as_configured(leg, observer)
+    told = {"endpoints": report.version or "not told"} | ({"endpoints_commit": report.commit} if report.commit else {})
     with store.lock():
         end_dead_runs(store, observer)
-        run_folder, record = _begin(leg, store, benchmark, datasets, info, report, command)
+        run_id, run_folder = store.new_attempt(leg.system, leg.benchmark, leg.scenario, LEG)
+        record = RunOf(leg, data, info, command, told).started(run_id, note=UNWITNESSED)
+        write_record(run_folder, record)
         name = f"{leg.system}/{leg.benchmark}/{leg.scenario}/{LEG}"
         observer(LegStarted(name, str(run_folder), None))
         try:
@@ -98,44 +88,6 @@ def _readable(source: Path) -> ClientReport:
         return read_report(source)
     except LogError as error:
         raise RunBroke(f"the client's report cannot be read: {error.what}", where=error.where) from None
-
-
-def _begin(
-    leg: PlannedLeg,
-    store: ResultsStore,
-    benchmark: Benchmark,
-    datasets: Mapping[str, Dataset],
-    info: EngineInfo,
-    report: ClientReport,
-    command: list[str],
-) -> tuple[Path, RunRecord]:
-    machine = capture(info.versions)
-    hashes = table_hashes(leg, benchmark, datasets)
-    asked = asked_of(leg, clients_dataset(leg, benchmark, datasets))
-    echo = dataset_echo(datasets[table_of(as_leg(leg, ACCURACY), benchmark)], asked)
-    told = {"endpoints": report.version or "not told"} | ({"endpoints_commit": report.commit} if report.commit else {})
-    run_id, folder = store.new_attempt(leg.system, leg.benchmark, leg.scenario, LEG)
-    record = RunRecord(
-        id=run_id,
-        round=leg.pack.round,
-        state=State.RUNNING,
-        test_run=leg.test_run,
-        started_at=now(),
-        command=command,
-        config=leg.config.model_dump(mode="json"),
-        fingerprint=client_fingerprint(leg, info, hashes, machine, None),
-        machine=machine,
-        engine=engine_echo(info),
-        dataset=echo,
-        versions={**versions(), **told},
-        loadgen_settings={},
-        rate=None,
-        not_submittable=not_submittable(leg, info, echo),
-        deviations=deviations(leg),
-        note=UNWITNESSED,
-    )
-    write_record(folder, record)
-    return folder, record
 
 
 def _as_configured(leg: PlannedLeg, observer: Observer) -> EngineInfo:

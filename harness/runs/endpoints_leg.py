@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,32 +14,26 @@ from harness.clients.endpoints.data import lay_out
 from harness.clients.endpoints.importer import import_report
 from harness.clients.endpoints.program import ClientProgram
 from harness.clients.endpoints.room import check_room
-from harness.engines.base import EngineInfo
 from harness.errors import DatasetError, RunBroke
 from harness.events import LegFinished, LegStarted, Observer
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
-from harness.ledger import Fingerprint, ResultsStore, RunRecord, State, write_record
-from harness.ledger.record import DatasetEcho, EngineEcho, Machine, Warmup
+from harness.ledger import ResultsStore, RunRecord, write_record
+from harness.ledger.record import Warmup
 from harness.ledger.store import write_atomically
 from harness.logs import LogError
-from harness.machine.capture import capture
 from harness.runs.endings import end
+from harness.runs.endpoints_record import RunOf, Tables
 from harness.runs.endpoints_settings import (
     Asked,
-    as_leg,
     asked_of,
     choices,
     client_rate,
     departure,
-    deviations,
     http_engine,
 )
 from harness.runs.endpoints_verdict import Judgement, conclude
-from harness.runs.identity import fingerprint, flat, versions
-from harness.runs.leg_settings import not_submittable
 from harness.runs.plan import PlannedLeg
 from harness.runs.servers import Serving
-from harness.runs.tables import table_of, tables_of
 
 CLOSED: Final = "closed"
 
@@ -61,15 +54,7 @@ class ClientGroup:
 
     def asked(self, leg: PlannedLeg) -> Asked:
         """How much of our data set the client is given; none of it where it has its own."""
-        return asked_of(leg, clients_dataset(leg, self.benchmark, self.datasets))
-
-
-def clients_dataset(leg: PlannedLeg, benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> Dataset | None:
-    """The table that the client reads row by row as the harness does; None where it has data sets of its own."""
-    _, told = layout_and_client(leg.pack, leg.benchmark)
-    if told.data(leg.scenario).cache is None:
-        return None
-    return datasets[table_of(as_leg(leg, ACCURACY), benchmark)]
+        return asked_of(leg, Tables(leg, self.benchmark, self.datasets).clients)
 
 
 def run_endpoints_leg(leg: PlannedLeg, group: ClientGroup, warmup: Warmup | None) -> RunRecord:
@@ -93,9 +78,7 @@ def run_endpoints_leg(leg: PlannedLeg, group: ClientGroup, warmup: Warmup | None
         raise
 
 
-def finish(
-    leg: PlannedLeg, folder: Path, record: RunRecord, judgement: Judgement, observer: Observer
-) -> RunRecord:  # fmt: skip
+def finish(leg: PlannedLeg, folder: Path, record: RunRecord, judgement: Judgement, observer: Observer) -> RunRecord:
     """The finished record, written. RunBroke where the client left no report that can be read."""
     try:
         finished = conclude(folder, record, import_report(folder), judgement)
@@ -132,72 +115,18 @@ class _Started:
 
 def _begin(leg: PlannedLeg, group: ClientGroup, asked: Asked, warmup: Warmup | None) -> _Started:
     """Makes the attempt's folder with the client's configuration and the record of a run that is running."""
-    info = group.serving.info
-    machine = capture(info.versions)
-    print_ = client_fingerprint(leg, info, table_hashes(leg, group.benchmark, group.datasets), machine, group.program)
+    data = Tables(leg, group.benchmark, group.datasets)
+    of = RunOf(leg, data, group.serving.info, group.command, group.program.versions)
+    print_ = of.fingerprint
     rate = client_rate(leg, warmup, group.store, print_)
     urls = [url for _, url in group.serving.endpoints]
     chosen = choices(leg, urls, group.serving.model, rate, asked, group.data_dir / leg.benchmark)
     text = config_text(leg.pack, leg.benchmark, chosen)
-    echo = dataset_echo(group.datasets[table_of(as_leg(leg, ACCURACY), group.benchmark)], asked)
     run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, LEG)
     write_atomically(folder / CONFIG, text)
-    record = RunRecord(
-        id=run_id,
-        round=leg.pack.round,
-        state=State.RUNNING,
-        test_run=leg.test_run,
-        started_at=now(),
-        command=group.command,
-        config=leg.config.model_dump(mode="json"),
-        fingerprint=print_,
-        machine=machine,
-        engine=engine_echo(info),
-        dataset=echo,
-        versions={**versions(), **group.program.versions},
-        loadgen_settings={},
-        rate=rate,
-        warmup=warmup,
-        not_submittable=not_submittable(leg, info, echo),
-        deviations=deviations(leg),
-    )
+    record = of.started(run_id, rate=rate, warmup=warmup)
     write_record(folder, record)
     return _Started(folder, record, chosen)
-
-
-def client_fingerprint(
-    leg: PlannedLeg, info: EngineInfo, hashes: Mapping[str, str], machine: Machine, program: ClientProgram | None
-) -> Fingerprint:
-    """That of a LoadGen leg, and the client."""
-    base = fingerprint(leg, info, hashes, machine).keys
-    client_keys = {} if program is None else flat("client", program.versions)
-    return Fingerprint.of({**base, **client_keys})
-
-
-def table_hashes(leg: PlannedLeg, benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> dict[str, str]:
-    """SHA-256 of the tables of a leg's scenario."""
-    return {name: datasets[name].sha256 for name in tables_of(as_leg(leg, ACCURACY), benchmark)}
-
-
-def engine_echo(info: EngineInfo) -> EngineEcho:
-    """What the servers said of themselves, as a record keeps it."""
-    checkpoint = info.checkpoint
-    kept = ("name", "sha256", "stand_in", "weight_data_type")
-    return EngineEcho(
-        kind=info.kind,
-        versions=dict(info.versions),
-        settings=dict(info.settings),
-        checkpoint=None if checkpoint is None else {key: getattr(checkpoint, key) for key in kept},
-        slots=info.slots,
-        max_total_tokens=info.max_total_tokens,
-        replicas=list(info.replicas),
-    )
-
-
-def dataset_echo(dataset: Dataset, asked: Asked) -> DatasetEcho:
-    """The data set, with the rows that were asked."""
-    rows = dataset.rows if asked.dataset is None else asked.rows
-    return DatasetEcho(name=dataset.name, rows=rows, sha256=dataset.sha256, stand_in=dataset.stand_in)
 
 
 def _scored_rows(leg: PlannedLeg, asked: Asked) -> int:
@@ -233,8 +162,3 @@ def _watch(leg: PlannedLeg, group: ClientGroup, name: str) -> Watch:
 def _judgement(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: Asked) -> Judgement:
     departed = departure(leg, group.serving.info, group.serving.model, asked, started.record.not_submittable)
     return Judgement(leg.pack, departed, group.division, group.benchmark, asked.dataset)
-
-
-def now() -> str:
-    """The time as records have it."""
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

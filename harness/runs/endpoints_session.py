@@ -22,7 +22,8 @@ from harness.ledger import ResultsStore, RunRecord
 from harness.ledger.record import Rate, Warmup
 from harness.runs.canary import sing
 from harness.runs.endings import end_dead_runs
-from harness.runs.endpoints_leg import CLOSED, ClientGroup, clients_dataset, run_endpoints_leg
+from harness.runs.endpoints_leg import CLOSED, ClientGroup, run_endpoints_leg
+from harness.runs.endpoints_record import Tables
 from harness.runs.endpoints_settings import as_leg, asked_of, choices, http_engine
 from harness.runs.engine_up import ENGINE_LOG, asked, http_members
 from harness.runs.leg_settings import output_cap
@@ -103,7 +104,7 @@ class ClientSession:
         """The client reads each configuration, with addresses and rates that only stand for those to come."""
         with tempfile.TemporaryDirectory() as folder:
             for leg in legs:
-                dataset = clients_dataset(leg, benchmark, datasets)
+                dataset = Tables(leg, benchmark, datasets).clients
                 if dataset is not None:
                     for line in benchmark.ready_to_score(dataset):
                         self.observer(Note(line))

@@ -75,7 +75,7 @@ def layout_and_client(pack: RulePack, benchmark: str) -> tuple[EndpointsLayout, 
         raise ConfigError(
             f"nothing says yet how the endpoints client measures {benchmark}",
             where=f"rules of {pack.round}: benchmarks.{benchmark}.endpoints_client",
-            mend="measure it with LoadGen (--client=loadgen), or run the client yourself and use --import=DIR",
+            mend="measure it with LoadGen: --client=loadgen",
         )
     return layout, rules.endpoints_client.value
 
