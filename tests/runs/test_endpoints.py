@@ -3,26 +3,30 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from harness.clients.endpoints.config import CONFIG, REPORT
+from harness import benchmarks
+from harness.benchmarks.base import Dataset
+from harness.clients.endpoints.config import CONFIG, REPORT, config_text
 from harness.clients.endpoints.program import find_program
-from harness.engines.base import Checkpoint, EngineInfo
+from harness.engines.base import Checkpoint, EngineInfo, PromptTable
 from harness.errors import ConfigError, MissingError, RunBroke
 from harness.events import ignore
 from harness.ledger import ResultsStore, RunRecord, State
-from harness.ledger.record import Warmup
+from harness.ledger.record import Rate, Warmup
 from harness.runs.endpoints_import import import_run, one_row
 from harness.runs.endpoints_leg import ClientGroup, run_endpoints_leg
 from harness.runs.endpoints_session import ClientSession
-from harness.runs.endpoints_settings import samples
+from harness.runs.endpoints_settings import choices, samples
 from harness.runs.plan import PlannedLeg
 from harness.runs.servers import Serving
 from tests.clients.endpoints.fake_client import make_fake_client
 from tests.clients.endpoints.reports import Report, old_report
 from tests.clients.endpoints.test_client import LAYOUT
+from tests.gate import made_endpoints as made
 from tests.runs.endpoints_made import BENCHMARK, PACK, ROWS, answers, dataset, leg, make_data, report
 
 pytest.importorskip("PIL", reason="needs the [qwen3-vl] extra")
@@ -264,7 +268,7 @@ def group(store: ResultsStore, data: Path, tmp_path: Path) -> ClientGroup:
 def prepared(group: ClientGroup, data: Path, folder: Path, planned: PlannedLeg) -> Path:
     """A report whose configuration is the one that the client will be given."""
     made = report(answers(data), 1.0, planned.scenario)
-    given = given_to(group, planned, folder)
+    given = given_to(group, planned)
     made.config = {key: value for key, value in given.items() if value is not None}
     made.config["settings"] |= {"drain": {"warmup_timeout_s": 240.0}}
     made.config["settings"]["load_pattern"]["use_legacy_loadgen_qps_metrics"] = True
@@ -272,16 +276,14 @@ def prepared(group: ClientGroup, data: Path, folder: Path, planned: PlannedLeg) 
     return made.write(folder / "prepared")
 
 
-def given_to(group: ClientGroup, planned: PlannedLeg, folder: Path) -> dict[str, object]:
-    from harness.clients.endpoints.config import client_config
-    from harness.ledger.record import Rate
-    from harness.runs.endpoints_settings import choices
-
+def given_to(group: ClientGroup, planned: PlannedLeg) -> dict[str, Any]:
+    """What the client will be told of a leg."""
     rate = Rate(target_qps=100.0, origin="configured")
     asked = group.asked(planned)
-    chosen = choices(planned, ["http://127.0.0.1:9"], "tiny", rate, asked, group.data_dir / planned.benchmark)
-    text = yaml.safe_dump(client_config(PACK, planned.benchmark, chosen))
-    found: dict[str, object] = yaml.safe_load(text)
+    chosen = choices(
+        planned, ["http://127.0.0.1:9"], group.serving.model, rate, asked, group.data_dir / planned.benchmark
+    )
+    found: dict[str, Any] = yaml.safe_load(config_text(PACK, planned.benchmark, chosen))
     return found
 
 
@@ -381,3 +383,38 @@ def test_a_data_set_that_is_not_here_is_told_before_servers_start(
     with pytest.raises(MissingError, match="data set"):
         session.run([leg()])
     assert store.runs() == []
+
+
+# -- another benchmark by the same code --------------------------------------------------------------------------------
+
+
+def table_of_tokens(name: str) -> Dataset:
+    return Dataset(
+        name=f"{made.GPT}/{name}", table=name, prompts=PromptTable.empty(1), subsets=("aime25",),
+        ground_truth=("1",), files=(), stand_in=False,
+    )  # fmt: skip
+
+
+def test_a_token_benchmark_is_run_by_the_same_code(
+    group: ClientGroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = dataclasses.replace(leg("Offline", short=False), benchmark=made.GPT)
+    tables = {name: table_of_tokens(name) for name in ("performance", "accuracy", "TEST07")}
+    served = dataclasses.replace(group.serving, model="openai/gpt-oss-120b")
+    own = dataclasses.replace(group, benchmark=benchmarks.get(made.GPT, PACK), datasets=tables, serving=served)
+    written = tmp_path / "prepared"
+    made.make_row(written, made.GPT, "Offline")
+    given = given_to(own, planned)
+    assert given["model_params"]["name"] == "openai/gpt-oss-120b"
+    (written / "config.yaml").write_text(yaml.safe_dump({k: v for k, v in given.items() if v is not None}))
+    made.change_data(written / "performance/result_summary.json", "run_config", {})
+    monkeypatch.setenv("FAKE_REPORT", str(written))
+    record = run_endpoints_leg(planned, own, WARM)
+    assert rejects(record) == set()
+    assert "HN-EP-EVENTS" in reviews(record)
+    assert record.result is not None
+    assert record.result.units.startswith("Samples/s")
+    assert record.accuracy is not None
+    assert record.accuracy.subsets == {}  # the client has data sets of its own: nothing of them is read twice
+    (run,) = own.store.runs()
+    assert not (run.folder / "dataset_cache").exists()
