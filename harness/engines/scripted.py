@@ -165,7 +165,7 @@ class ScriptedCore:
         """Whether all can be served. For the common cases no request is looked at."""
         limit = self._settings.max_total_tokens
         prompts = requests.prompts
-        if prompts is not self._all_fit and prompts.flat.size >= limit:
+        if prompts is not self._all_fit and prompts.flat.size >= limit and not requests.workload.chat_prompts:
             if len(prompts) and int(prompts.lengths.max()) >= limit:
                 return False  # perhaps none of these, but then only time is lost
             self._all_fit = prompts
@@ -178,7 +178,7 @@ class ScriptedCore:
         fit: list[int] = []
         for i, (number, row) in enumerate(zip(requests.numbers, requests.rows, strict=True)):
             length = int(requests.prompts.lengths[requests.prompt_rows[i]])
-            if length >= limit:
+            if length >= limit and not requests.workload.chat_prompts:  # a chat's bytes are no tokens
                 message = f"the prompt of row {row} has {length} tokens; prompt and answer together may have {limit}"
                 self._ready.append(Failure(number, "prompt_too_long", message))
             elif not 0 <= row < script.rows:

@@ -68,11 +68,17 @@ class TrtllmCore:
         return self._info
 
     def submit(self, requests: Requests) -> None:
-        """Takes requests, any number; those beyond twice the library's batch wait here."""
-        if requests.workload.bodies:
+        """Takes requests, any number; those beyond twice the library's batch wait here.
+
+        ConfigError for chats, and for a sampling that is not said to the library.
+        """
+        if requests.workload.bodies or requests.workload.chat_prompts:
             raise ConfigError(
                 "TensorRT-LLM in process takes prompts of token ids, no chats", mend="engine kind http has chats"
             )
+        if more := requests.workload.sampling.more():
+            stated = ", ".join(f"{name} {value:g}" for name, value in more.items())
+            raise ConfigError(f"TensorRT-LLM in process does not sample with {stated}", mend="engine kind http does")
         self._loop.submit(requests)
 
     def step(self) -> list[Event]:

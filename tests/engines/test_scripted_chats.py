@@ -10,8 +10,19 @@ import numpy as np
 import pytest
 
 from harness.benchmarks.base import ScriptedReplies
-from harness.engines.base import Event, Failure, Finish, PromptTable, Replies, Requests, Sampling, TokenEvents, Workload
-from harness.engines.bodies import BodyStore
+from harness.engines.base import (
+    Answers,
+    Event,
+    Failure,
+    Finish,
+    PromptTable,
+    Replies,
+    Requests,
+    Sampling,
+    TokenEvents,
+    Workload,
+)
+from harness.engines.bodies import BodyStore, chat_as_prompt, encoded
 from harness.engines.replies import contents
 from harness.engines.scripted import ScriptedCore
 from harness.engines.scripted_settings import Faults, ScriptedSettings, ServiceTime
@@ -191,3 +202,31 @@ def test_recorded_replies_are_json_as_they_were_said() -> None:
     assert len(made) == ROWS
     assert [json.loads(made[row]) for row in range(ROWS)] == [{"content": text} for text in SAID]
     assert len(ScriptedReplies.of([], [])) == 0
+
+
+def test_chats_as_prompts_are_answered_by_token_ids_whatever_their_length() -> None:
+    """Their bytes are no tokens: only who reads them knows how many they are."""
+    prompt = chat_as_prompt(encoded({"messages": [{"role": "user", "content": "x" * 4000}]}))
+    workload = Workload("x", Sampling(1.0, 1.0, 0, 8, (), 0), TokenEvents.NONE, chat_prompts=True)
+    engine = core(max_total_tokens=100)
+    for rows in ([3], [4, 5]):
+        table = PromptTable.from_lists([prompt.tolist()])
+        engine.submit(Requests(workload, rows, rows, table, [0] * len(rows)))
+    assert [sorted(event.numbers) for event in engine.step() if isinstance(event, Answers)] == [[3], [4, 5]]
+
+
+def test_a_workload_has_its_chats_in_one_place() -> None:
+    with pytest.raises(ValueError, match="not both"):
+        Workload("x", Sampling(1.0, 1.0, 0, 8, (), 0), TokenEvents.NONE, "/chats", chat_prompts=True)
+
+
+@pytest.mark.parametrize("wrong", [{"min_p": -0.1}, {"min_p": 1.1}, {"repetition_penalty": 0.0}])
+def test_a_sampling_that_is_none(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="not a sampling"):
+        Sampling(1.0, 1.0, 0, 8, (), 0, **wrong)
+
+
+def test_what_few_samplers_do_is_named() -> None:
+    assert Sampling(0.7, 0.8, 20, 8, (), 0).more() == {}
+    more = {"min_p": 0.1, "repetition_penalty": 1.1, "presence_penalty": -0.5, "frequency_penalty": 0.2}
+    assert Sampling(0.7, 0.8, 20, 8, (), 0, **more).more() == more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import select
 import sys
@@ -423,8 +424,18 @@ def test_cancel_with_answers_not_yet_taken(make: Build) -> None:
 
 
 def test_chats_are_not_for_it(make: Build) -> None:
-    load = Workload("test", workload().sampling, NONE, bodies="chats.bin")
-    with pytest.raises(ConfigError, match="no chats"):
+    core = make()
+    for load in (
+        Workload("test", workload().sampling, NONE, bodies="chats.bin"),
+        Workload("test", workload().sampling, NONE, chat_prompts=True),
+    ):
+        with pytest.raises(ConfigError, match="no chats"):
+            submit(core, [[1]], load)
+
+
+def test_a_sampling_that_is_not_said_to_the_library_is_refused(make: Build) -> None:
+    load = Workload("test", dataclasses.replace(workload().sampling, min_p=0.1, presence_penalty=0.5), NONE)
+    with pytest.raises(ConfigError, match=r"does not sample with min_p 0\.1, presence_penalty 0\.5"):
         submit(make(), [[1]], load)
 
 

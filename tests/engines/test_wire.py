@@ -39,10 +39,22 @@ WORKLOADS = st.builds(
         max_new_tokens=st.integers(1, 99),
         stop_token_ids=st.lists(st.integers(0, 99)).map(tuple),
         seed=st.integers(0, 2**63),
+        min_p=st.floats(0, 1),
+        repetition_penalty=st.floats(0.1, 2),
+        presence_penalty=st.floats(-2, 2),
+        frequency_penalty=st.floats(-2, 2),
     ),
     st.sampled_from(TokenEvents),
     st.sampled_from(("", "/data/chats.bodies")),
     st.integers(0, 71),
+) | st.builds(
+    Workload,
+    st.just("x"),
+    st.just(Sampling(1.0, 1.0, 0, 8, (), 0)),
+    st.just(TokenEvents.ALL),
+    st.just(""),
+    st.just(0),
+    st.booleans(),
 )
 WORKLOAD = Workload("perf", Sampling(1.0, 1.0, 0, 8, (5,), 0), TokenEvents.FIRST)
 CHATS = Workload("perf", Sampling(1.0, 1.0, 0, 8, (5,), 0), TokenEvents.FIRST, bodies="/data/chats.bodies")
