@@ -85,7 +85,7 @@ class Texts:
             "benchmark": record.id.benchmark,
             "system": record.id.system,
             "calibration_rows": ", ".join(map(str, rows.value)) if rows is not None else _NONE,
-            "calibration_rules": rows.source if rows is not None else _NONE,
+            "calibration_rules": rows.source.partition(" (")[0] if rows is not None else _NONE,
         }
         said = file.calibration.get(names["checkpoint"], file.calibration.get(_OTHERWISE, _NONE))
         names["calibration"] = fill(said, names, path)

@@ -158,3 +158,11 @@ def test_answers_that_are_logged_as_text_have_no_mean_of_tokens(record):
 def uncounted():
     subset = {"samples": 4, "correct": 3, "wrong": 1, "failed": 0, "unscored": 0, "mean_output_tokens": None}
     return {"key": "f1", "value": 0.75, "subsets": {"shopify_product_catalogue": subset}, "evaluator": "harness"}
+
+
+def test_where_no_weights_ran_none_were_calibrated(record):
+    ran = of_vlm(record, (NVFP4, "nvfp4"))
+    scripted = ran.engine.model_copy(update={"kind": "scripted", "checkpoint": None})
+    _, calibration = texts_of(ran.model_copy(update={"engine": scripted, "config": {"engine": {"kind": "scripted"}}}))
+    assert "No weights ran, and none were calibrated." in calibration
+    assert "(reference/multimodal/qwen3-vl/README.md:198-225): 20232, 21162" in calibration
