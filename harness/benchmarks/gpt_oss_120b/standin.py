@@ -7,21 +7,20 @@ every parquet file and by a file of its own, and whatever ran on it can never be
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from harness.benchmarks.base import Made, Which, file_sha256
+from harness.benchmarks import standins
+from harness.benchmarks.base import Made, Which
 from harness.benchmarks.gpt_oss_120b import code_questions, files, questions
 from harness.benchmarks.gpt_oss_120b.graders import is_code
 from harness.benchmarks.gpt_oss_120b.prompts import Effort, render
 from harness.benchmarks.gpt_oss_120b.questions import Question
 from harness.engines.base import Int32Array
-from harness.errors import ConfigError, MissingError
+from harness.errors import ConfigError
 from harness.rules import TokenRules
 
 VERSION = 2
@@ -84,56 +83,12 @@ def make_dataset(folder: Path, *, seed: int, counts: Counts) -> Made:
     MissingError where the tokenizer is not to be had or the disk is full.
     """
     described = {"seed": seed, "version": VERSION, "counts": _counts_as_json(counts)}
-    before = _there(folder)
-    if before is not None and {key: before.get(key) for key in described} == described and _intact(folder, before):
-        return _summary(folder, before, made=False)
-    tables = _tables(seed, counts)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-            new = Path(scratch) / "new"
-            content = _write(new, described, tables, _problems(seed, counts))
-            if folder.exists():
-                folder.rename(Path(scratch) / "old")
-            new.rename(folder)
-    except OSError as error:
-        raise MissingError(f"cannot write the stand-in data set: {error}", where=folder) from error
-    return _summary(folder, content, made=True)
+    return standins.make(folder, described, README, lambda new: _write(new, seed, counts, described))
 
 
 def _counts_as_json(counts: Counts) -> dict[str, object]:
     accuracy = {name: [part.questions, part.repeats] for name, part in counts.accuracy.items()}
     return {"performance": counts.performance, "accuracy": accuracy, "TEST07": counts.audit}
-
-
-def _there(folder: Path) -> dict[str, Any] | None:
-    """What the stand-in in the folder says of itself; None where the folder is empty or not there."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return None
-    mark = folder / files.STAND_IN_FILE
-    if not mark.is_file():
-        raise ConfigError(
-            "the folder holds something that is no stand-in; it is left as it is",
-            where=folder,
-            expected=f"an empty folder, or one with {files.STAND_IN_FILE}",
-            mend="name another data folder, or move this one away",
-        )
-    try:
-        content = json.loads(mark.read_text(encoding="utf-8"))
-    except ValueError:
-        content = None
-    return content if isinstance(content, dict) else {}
-
-
-def _intact(folder: Path, described: Mapping[str, Any]) -> bool:
-    hashes = described.get("sha256")
-    return isinstance(hashes, dict) and all(
-        (folder / name).is_file() and file_sha256(folder / name) == digest for name, digest in hashes.items()
-    )
-
-
-def _summary(folder: Path, content: Mapping[str, Any], *, made: bool) -> Made:
-    return Made(folder, int(content["seed"]), content["rows"], content["sha256"], made)
 
 
 def _tables(seed: int, counts: Counts) -> dict[Which, list[_Row]]:
@@ -188,29 +143,15 @@ def _problems(seed: int, counts: Counts) -> list[dict[str, str]]:
     return [code_questions.problem_row(seed, i) for i in range(asked)]
 
 
-def _write(
-    folder: Path,
-    described: Mapping[str, object],
-    tables: Mapping[Which, list[_Row]],
-    problems: Iterable[Mapping[str, str]],
-) -> dict[str, Any]:
+def _write(folder: Path, seed: int, counts: Counts, described: Mapping[str, object]) -> standins.Written:
+    tables = _tables(seed, counts)
     written: list[Path] = []
     for which in WHICH:
         written += _write_table(files.table_files(folder, which), tables[which], described)
     shard = folder / files.TESTS_FOLDER / "test.jsonl"
     shard.parent.mkdir()
-    shard.write_text("".join(f"{json.dumps(problem)}\n" for problem in problems), encoding="utf-8")
-    written.append(shard)
-    (folder / "README.md").write_text(README, encoding="utf-8")
-    content = {
-        **described,
-        "what": "a stand-in data set made by the harness; nothing that ran on it can be submitted",
-        "rows": {which: len(tables[which]) for which in WHICH},
-        "sha256": {path.relative_to(folder).as_posix(): file_sha256(path) for path in written},
-    }
-    mark = folder / files.STAND_IN_FILE
-    mark.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    return content
+    shard.write_text("".join(f"{json.dumps(problem)}\n" for problem in _problems(seed, counts)), encoding="utf-8")
+    return standins.Written((*written, shard), {which: len(tables[which]) for which in WHICH})
 
 
 def _write_table(paths: files.TableFiles, rows: list[_Row], described: Mapping[str, object]) -> Iterable[Path]:

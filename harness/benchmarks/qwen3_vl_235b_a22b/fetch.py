@@ -23,7 +23,6 @@ from harness.benchmarks.qwen3_vl_235b_a22b.files import (
     FORMAT,
     IMAGE,
     ROWS_IN_GROUP,
-    STAND_IN_FILE,
     TITLE,
     TRUE_BRAND,
     TRUE_CATEGORY,
@@ -32,6 +31,7 @@ from harness.benchmarks.qwen3_vl_235b_a22b.files import (
 )
 from harness.benchmarks.qwen3_vl_235b_a22b.parquet_file import write_table
 from harness.benchmarks.qwen3_vl_235b_a22b.sidecar import Sidecar
+from harness.benchmarks.standins import STAND_IN_FILE
 from harness.errors import ConfigError, DatasetError, MissingError
 
 Tell = Callable[[str], None]

@@ -50,7 +50,6 @@ COLUMNS: Final = (
 ROWS_IN_GROUP: Final = 256
 """Rows of a row group in the files made here: what one process reads at a time, some 30 MB of real pictures."""
 
-STAND_IN_FILE: Final = "STAND_IN.json"
 STAND_IN_KEY: Final = b"harness.stand_in"
 """The key of the parquet schema's metadata that marks a table made by the harness."""
 REQUESTS_FOLDER: Final = "requests"
