@@ -159,6 +159,14 @@ def test_the_source_is_there_without_caches(pack_up, project):
     assert not [path for path in found if "__pycache__" in path or "/." in path]
 
 
+def test_the_source_has_the_variants_of_the_benchmark_and_what_they_build_on(pack_up, project):
+    (project.root / "systems/_bases/other.yaml").write_text("extends: gpt-oss-120b.cpu.yaml\nseed: 3\n")
+    variant = "extends: ../_bases/other.yaml\nengine: {kind: torch}\n"
+    (project.root / f"systems/box/{BENCHMARK}.other.yaml").write_text(variant)
+    found = files(pack_up().out / "open/Example/src" / BENCHMARK / "torch")
+    assert {f"systems/box/{BENCHMARK}.other.yaml", "systems/_bases/other.yaml"} <= found
+
+
 # --- what is refused --------------------------------------------------------------------------------------------
 
 
