@@ -1,8 +1,8 @@
 """What our client needs for as many chats with images outstanding as the round's Offline query has: memory, CPU time.
 
 All chats are submitted at once, over the default number of connections, to a server that takes them as fast as it can.
-The bodies lie in one mapped store, which the client processes share with the system's page cache: what they need for
-themselves is anonymous memory, sampled while they work. Run as ``python benchmarks/http_chats.py``; it writes the store
+The bodies lie in one store, which every process maps and the system's page cache has once: what a process has of it at a
+time is sampled, and what it has for itself. Run as ``python benchmarks/http_chats.py``; it writes the store
 (6 GB by default) into ``--folder`` and removes it. Exit status 1 where a goal is missed.
 """
 
@@ -33,8 +33,8 @@ from harness.engines.bodies import BodyStore
 CHATS = 48_289
 KILOBYTES = 130
 PROCESSES = 2
-ANONYMOUS_MB = 1_000
-"""Of the driver and all client processes: no more than for as many prompts of token ids."""
+PROCESSES_MB = 1_000
+"""Of the driver and all client processes, mapped files and all: no more than for as many prompts of token ids."""
 TOGETHER_MB = 8_000
 """With the store, which is in memory once."""
 SAMPLE_S = 0.05
@@ -89,9 +89,12 @@ def measure(store: BodyStore, chats: int) -> bool:
     names = ("driver", *(f"client {number}" for number in range(PROCESSES)))
     for name, own, shared, pid in zip(names, anonymous, mapped, sampled.peaks, strict=True):
         print(f"  {name}: anonymous {own:.0f} MB, mapped files {shared:.0f} MB, at most together {pid:.0f} MB")
-    met = sum(anonymous) < ANONYMOUS_MB and sum(anonymous) + stored < TOGETHER_MB
-    print(f"  anonymous together {sum(anonymous):.0f} MB; less than {ANONYMOUS_MB:,};", end=" ")
-    print(f"with the store {sum(anonymous) + stored:,.0f} MB; less than {TOGETHER_MB:,}: {'met' if met else 'MISSED'}")
+    together = sum(anonymous) + sum(mapped)
+    met = together < PROCESSES_MB and sum(anonymous) + stored < TOGETHER_MB
+    print(f"  processes together {together:.0f} MB; less than {PROCESSES_MB:,};", end=" ")
+    print(
+        f"with the store once {sum(anonymous) + stored:,.0f} MB; less than {TOGETHER_MB:,}: {'met' if met else 'MISSED'}"
+    )
     return met
 
 

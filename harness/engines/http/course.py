@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from harness.engines.base import Failure, Requests, TokenEvents, Workload
 from harness.engines.bodies import BodyStore
 from harness.engines.http.chat import ChatReader
@@ -12,6 +14,9 @@ from harness.engines.http.settings import HttpSettings
 from harness.engines.http.template import ChatTemplate, Head, IdsTemplate, Template, seed_of
 from harness.engines.http.watermark import Form
 
+RELEASED_AT_ONCE: Final = 64
+"""Chats; to give the memory of each back by itself takes as long as to send it."""
+
 
 class Course:
     """How a workload's requests are made and its answers read; counts how often each row was asked."""
@@ -20,6 +25,7 @@ class Course:
         "_expected",
         "_form",
         "_seed",
+        "_sent",
         "_store",
         "_stream",
         "_times",
@@ -46,6 +52,7 @@ class Course:
         self._seed = sampling.seed
         self._stream = (settings.stream << 16) + workload.replica
         self._times: dict[int, int] = {}
+        self._sent: list[int] = []
         self.may_hold = dialect.asks_usage or store is not None
         """Whether the end of a stream is known to be long: it need not be looked for in fewer bytes."""
         self._form: Form | None = None
@@ -84,6 +91,14 @@ class Course:
             self._form = Form.of(raw, self._expected.dialect.ids_key)
             self.may_hold = self.may_hold and self._form.least_left > 0
         return self._form
+
+    def sent(self, row: int) -> None:
+        """The request of a row is sent whole: its chat's pages need not be mapped, and stay in the system's cache."""
+        if self._store is not None:
+            self._sent.append(row)
+            if len(self._sent) >= RELEASED_AT_ONCE:
+                self._store.release(self._sent)
+                self._sent.clear()
 
     def differs(self, row: int, prompt_tokens: int) -> bool:
         """Whether a server counts other tokens in the prompt of a row's chat than were counted before, if both did."""

@@ -107,6 +107,8 @@ class Pool:
         exchange, rest = connection.exchange, connection.rest
         if exchange is not None:
             self.counters["bytes_sent"] += connection.send(exchange.pieces() if rest is None else rest)
+            if connection.rest is None:
+                exchange.course.sent(exchange.row)
         self._watch(connection)
 
     def unasked(self, connection: Connection) -> None:
