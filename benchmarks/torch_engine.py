@@ -1,23 +1,22 @@
 """The torch engine against ``transformers.generate``: same checkpoint, same prompts, one thread.
 
-The contestants take turns in one process; figures are medians over the turns, and what is judged is CPU time, which a
-busy machine disturbs least. ``generate`` is given its best: prompts of one length, no padding, and no stop token to
-look for. Run as ``python benchmarks/torch_engine.py``; exit status 1 where a goal is missed on a quiet machine.
+``generate`` is given its best: prompts of one length, no padding, and no stop token to look for; chats with images as
+ids and pixels made beforehand. Run as ``python benchmarks/torch_engine.py``; exit status 1 where a goal is missed on a
+quiet machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
-from machine import QUIET_CORES, busy_s
+from contest import Goal, Prepared, compete, judge, speedup, timed
+from torch_images import images
 
 from harness import env
 from harness.engines.base import Answers, Failure, PromptTable, Requests, Sampling, TokenEvents, Workload
@@ -37,30 +36,9 @@ SLOTS = 32
 STEPS = 12
 """How many steps of all slots are timed at a stretch for the sampler's share: few, and often, against drift."""
 
+PARTS = ("equal", "drawn", "sampler", "images")
+
 Prompts = list[list[int]]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run of one contestant. ``others`` is what the rest of the machine used meanwhile, in cores."""
-
-    tokens: int
-    wall_s: float
-    cpu_s: float
-    others: float
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A bound on one figure."""
-
-    what: str
-    bound: float
-    at_most: bool = False
-
-    def met(self, value: float) -> bool:
-        """Whether the figure is within the bound."""
-        return value <= self.bound if self.at_most else value >= self.bound
 
 
 AT_8 = Goal("greedy, 8 requests of equal length: times as fast as generate", 1.4)
@@ -73,9 +51,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prints each run, the medians and which goals are met; 1 where one is missed on a quiet machine."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--runs", type=int, default=5, help="turns of each contestant")
-    parser.add_argument("--only", choices=("equal", "drawn", "sampler"), help="one part (drawn takes a minute a turn)")
+    parser.add_argument("--only", choices=PARTS, help="one part (drawn takes a minute a turn)")
     parser.add_argument("--checkpoint", type=Path, help="default: a tiny stand-in, made in the cache folder")
     options = parser.parse_args(argv)
+    verdicts: list[bool] = []
+    if options.only in (None, "images"):
+        verdicts.append(images(options.runs))
+    if options.only != "images":
+        verdicts += prompts_of_ids(options)
+    return 0 if all(verdicts) else 1
+
+
+def prompts_of_ids(options: argparse.Namespace) -> list[bool]:
+    """Whether each goal for gpt-oss is met."""
     folder = options.checkpoint or make_tiny_gpt_oss(env.cache_dir() / "tiny-gpt-oss", seed=0)
     print(f"checkpoint {describe(folder).name}, one thread, load average {psutil.getloadavg()[0]:.1f}\n")
     core = TorchCore(TorchSettings(folder, slots=SLOTS, threads=1))
@@ -90,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             ]
         if options.only != "equal":
             verdicts.append(drawn_lengths(core, model, options.runs))
-    return 0 if all(verdicts) else 1
+    return verdicts
 
 
 def sampler(core: TorchCore, runs: int) -> bool:
@@ -213,71 +201,9 @@ def steps_at(core: TorchCore, prompts: Prompts, temperature: float) -> Callable[
     return Prepared(prepare, steps)
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """Work with a part before it that is not timed."""
-
-    prepare: Callable[[], None]
-    work: Callable[[], int]
-
-    def __call__(self) -> int:
-        """Does the work."""
-        return self.work()
-
-
-def compete(contestants: dict[str, Callable[[], int]], runs: int) -> dict[str, list[Run]]:
-    """``runs`` turns of each contestant, in alternating order; prints each. All must have worked before."""
-    turns: dict[str, list[Run]] = {name: [] for name in contestants}
-    for turn in range(runs):
-        order = list(contestants.items())
-        for name, work in reversed(order) if turn % 2 else order:
-            turns[name].append(timed(work))
-            print(f"  {name:14} {line(turns[name][-1])}", flush=True)
-    for name, done in turns.items():
-        fields = (statistics.median(values) for values in zip(*map(astuple, done), strict=True))
-        print(f"  {name:14} {line(Run(*fields))}  median")
-    return turns
-
-
-def line(run: Run) -> str:
-    """One run, or the medians of some."""
-    return (
-        f"CPU {run.cpu_s:7.3f} s  wall {run.wall_s:7.3f} s  {run.tokens / run.cpu_s:5.0f} tokens/s of CPU  "
-        f"others {run.others:.2f} cores"
-    )
-
-
-def timed(work: Callable[[], int]) -> Run:
-    """One run; ``work`` returns how many tokens it made."""
-    if isinstance(work, Prepared):
-        work.prepare()
-    machine, wall, cpu = busy_s(), time.perf_counter(), time.process_time()
-    tokens = work()
-    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
-    return Run(tokens, wall_s, cpu_s, max(0.0, busy_s() - machine - cpu_s) / wall_s)
-
-
-def speedup(turns: dict[str, list[Run]]) -> float:
-    """Median over the turns of ``generate``'s CPU time over the engine's."""
-    pairs = zip(turns["generate"], turns["torch engine"], strict=True)
-    return statistics.median(theirs.cpu_s / ours.cpu_s for theirs, ours in pairs)
-
-
 def total(answers: list[list[int]]) -> int:
     """Tokens of all answers."""
     return sum(map(len, answers))
-
-
-def judge(goal: Goal, value: float, runs: list[Run]) -> bool:
-    """Prints what became of a goal; False where it is missed and the machine was quiet enough to say so."""
-    others = statistics.median(run.others for run in runs)
-    share = statistics.median(run.cpu_s / run.wall_s for run in runs)
-    busy = others > QUIET_CORES or share < 0.9
-    sign = "at most" if goal.at_most else "at least"
-    verdict = "met" if goal.met(value) else "too busy to judge" if busy else "MISSED"
-    note = f" (busy: others used {others:.2f} cores, we had {share:.0%} of one; trust no figure far)" if busy else ""
-    print(f"  {goal.what}: {value:.2f}, {sign} {goal.bound:g}: {verdict}{note}\n", flush=True)
-    return verdict != "MISSED"
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from harness.engines.chats.qwen3_vocab import IMAGE_PAD, Decoder, decode
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["BadChat", "Decoder", "Prompt", "decode", "image_tokens", "prompt_ids", "read"]
+__all__ = ["IMAGE_PAD", "BadChat", "Decoder", "Prompt", "decode", "image_tokens", "prompt_ids", "read"]
 
 _ROLES: Final = ("system", "user", "assistant")
 _IMAGE: Final = "<|vision_start|><|image_pad|><|vision_end|>"
