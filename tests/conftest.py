@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 from pathlib import Path
 
 import pytest
 
-from tests.harness_process import ScriptedProject
+from tests.harness_process import ROOT, ScriptedProject
 
 
 @pytest.fixture(scope="session")
-def standin_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole stand-in data set of gpt-oss-120b, made once; needs openai-harmony."""
+def standin_data() -> Path:
+    """The whole stand-in data set of gpt-oss-120b, made once for all processes that test; needs openai-harmony.
+
+    It is another one whenever what makes it changes. Whoever wants to change it works on a copy.
+    """
     from harness import rules
     from harness.benchmarks.gpt_oss_120b.standin import Counts, make_dataset
 
-    folder = tmp_path_factory.mktemp("data")
+    made_by = hashlib.sha256()
+    for source in sorted((ROOT / "harness" / "benchmarks").rglob("*.py")):
+        made_by.update(source.read_bytes())
+    folder = ROOT / "build" / "test-data" / made_by.hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
     counts = Counts.by(rules.load("v6.1").benchmark("gpt-oss-120b"))
-    make_dataset(folder / "gpt-oss-120b", seed=0, counts=counts)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        make_dataset(folder / "gpt-oss-120b", seed=0, counts=counts)
     return folder
 
 

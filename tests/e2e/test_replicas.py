@@ -233,7 +233,8 @@ def test_a_server_that_was_started_for_the_run_dies(scripted_project: ScriptedPr
         "options": {"slots": 4, "max_total_tokens": 768},
         "launch": {"port": free_ports()},
     }
-    scripted_project.write_benchmark({"engine": engine, "output_caps": {"performance": 256, "accuracy": 256}})
+    caps = {"performance": 64, "accuracy": 64}
+    scripted_project.write_benchmark({"engine": engine, "output_caps": caps, "warmup": {"requests": 4}})
     with offline(scripted_project, standin_data) as process:
         below = children_of(process.pid)
         (victim,) = [pid for pid in below if psutil.Process(pid).cmdline()[1:4] == ["-m", "harness", "serve"]]

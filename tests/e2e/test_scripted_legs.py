@@ -187,7 +187,7 @@ def test_killed_from_outside(scripted_project: ScriptedProject, standin_data: Pa
 
 def test_a_data_set_changed_between_legs(scripted_project: ScriptedProject, standin_data: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
-    shutil.copytree(standin_data, data, copy_function=os.link)
+    shutil.copytree(standin_data, data)
     scripted_project.write_benchmark(engine(service={"ttft_ms": 1000}))
     process = scripted_project.start(*SHORT, "--scenarios=Offline", data=data)
     folder = scripted_project.results / "SCRIPTED/gpt-oss-120b/Offline/performance/attempt_01"
