@@ -1,6 +1,6 @@
 """Streaming reader of ``mlperf_log_accuracy.json``: a JSON array, one object a line.
 
-``data`` is the answer's bytes in upper-case hexadecimal: for language models little-endian int32 token ids.
+``data`` is the answer's bytes in upper-case hexadecimal: little-endian int32 token ids, or what a chat says as UTF-8.
 A log may have several hundred megabytes; memory holds one line of it, and a line is bounded: an array that is not laid
 out as LoadGen does is refused. A log that was shortened for submission keeps only its two ends, and is told apart by
 :func:`is_shortened`.

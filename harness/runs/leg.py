@@ -42,6 +42,7 @@ from harness.runs.warmup import warm_up
 
 _PATIENCE_S = 300.0
 _HEX_BYTES_PER_TOKEN = 8  # the accuracy log writes each int32 as eight hexadecimal digits
+_HEX_BYTES_PER_TOKEN_OF_TEXT = 32  # and each byte of a chat as two; tokens of more than 16 bytes are rare
 _SPARE_BYTES = 256 << 20  # detail and summary logs, samples.arrow, user.conf
 
 
@@ -72,7 +73,9 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     dataset = _dataset(leg, group)
     check_lengths(leg, dataset.prompt_tokens, group.engine.info)
     logged_tokens = 0 if leg.leg == PERFORMANCE else asked_rows(leg, dataset.rows) * output_cap(leg)
-    _check_disk(group.store.root, logged_tokens)
+    _check_disk(
+        group.store.root, logged_tokens * (_HEX_BYTES_PER_TOKEN_OF_TEXT if dataset.chats else _HEX_BYTES_PER_TOKEN)
+    )
     sampling = group.benchmark.sampling(leg.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
     warmup = _warm_up(leg, group, sampling)
     folder, record, settings = _begin(leg, group, dataset, warmup)
@@ -200,9 +203,9 @@ def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineGroup) -> Non
     raise RunBroke(f"the run broke: {outcome.error}", where=folder, mend=mend)
 
 
-def _check_disk(root: Path, accuracy_tokens: int) -> None:
+def _check_disk(root: Path, logged_bytes: int) -> None:
     """MissingError where the results folder's disk has no room for the logs of a leg."""
-    needed = _SPARE_BYTES + _HEX_BYTES_PER_TOKEN * accuracy_tokens
+    needed = _SPARE_BYTES + logged_bytes
     free = shutil.disk_usage(root).free
     if free < needed:
         raise MissingError(

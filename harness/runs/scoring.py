@@ -8,7 +8,7 @@ from harness.benchmarks.base import Answer, Benchmark, Dataset, Score
 from harness.benchmarks.base import SubsetScore as BenchmarkSubset
 from harness.clients.loadgen.job import FAILED_DATA
 from harness.gate.run_facts import Coverage
-from harness.ledger.record import AccuracyEcho, SubsetScore
+from harness.ledger.record import AccuracyEcho, Counts, SubsetScore
 from harness.logs import AccuracyLog
 from harness.runs.audit_leg import covers_each_row_once
 from harness.runs.plan import PlannedLeg
@@ -28,12 +28,17 @@ def score_log(
     return benchmark.score(_answers(log, failed), dataset, failed=failed, where=log.path)
 
 
-def score_echo(score: Score) -> AccuracyEcho:
-    """A score as the ledger has it."""
+def score_echo(score: Score, counts: Counts | None = None) -> AccuracyEcho:
+    """A score as the ledger has it.
+
+    A log of chats does not tell how many tokens an answer has; ``counts`` do, of all of them together.
+    """
+    untold = len(score.subsets) == 1 and not score.subsets[0].output_tokens
+    mean = counts.output_tokens / counts.answered if untold and counts is not None and counts.answered else None
     return AccuracyEcho(
         key=score.key,
         value=score.value,
-        subsets={subset.name: _echo(subset) for subset in score.subsets},
+        subsets={subset.name: _echo(subset, mean) for subset in score.subsets},
         evaluator=score.evaluator,
         also=dict(score.also),
     )
@@ -47,12 +52,12 @@ def _answers(log: AccuracyLog, failed: set[int]) -> Iterator[Answer]:
         yield entry.sample, entry.data
 
 
-def _echo(subset: BenchmarkSubset) -> SubsetScore:
+def _echo(subset: BenchmarkSubset, mean: float | None) -> SubsetScore:
     return SubsetScore(
         samples=subset.samples,
         correct=subset.correct,
         wrong=subset.wrong,
         failed=subset.failed,
         unscored=subset.unscored,
-        mean_output_tokens=subset.mean_output_tokens,
+        mean_output_tokens=subset.mean_output_tokens if mean is None else mean,
     )

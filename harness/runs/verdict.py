@@ -87,7 +87,7 @@ def conclude(
             "hashes": hash_files(folder),
             "verdict": _verdict(findings, detail),
             "result": _result(leg, detail),
-            "accuracy": None if score is None else score_echo(score),
+            "accuracy": None if score is None else score_echo(score, outcome.counts),
             "audit": audited.echo if audited else None,
             "note": audited.note if audited else record.note,
             "comparisons": comparisons,

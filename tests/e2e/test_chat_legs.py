@@ -87,7 +87,9 @@ def test_both_legs_are_valid_and_scored(project: ScriptedProject, catalogue: Pat
     kept = records(project)
     assert set(kept) == {("Offline", "performance"), ("Offline", "accuracy")}
     accuracy = kept["Offline", "accuracy"]
-    assert (accuracy.accuracy.subsets[SUBSET].correct, accuracy.accuracy.subsets[SUBSET].samples) == (36, ROWS)
+    subset = accuracy.accuracy.subsets[SUBSET]
+    assert (subset.correct, subset.samples) == (36, ROWS)
+    assert subset.mean_output_tokens == accuracy.counts.output_tokens / ROWS > 10
     assert f"stand-in data set of {ROWS} rows (the round's: 48289)" in accuracy.not_submittable
     entries = list(AccuracyLog(folder_of(project, "Offline", "accuracy") / "logs/mlperf_log_accuracy.json"))
     assert sorted(entry.sample for entry in entries) == list(range(ROWS))
@@ -239,7 +241,13 @@ def test_loadgen_logs_its_own_row_count_beside_a_smaller_library(tmp_path: Path)
     members = [Member(EngineSpec("scripted", {}))]
     with start_group(members, log=tmp_path / "engine.log", timeout_s=60, lanes=lanes_each(1)) as group:
         outcome = run_worker(tmp_path / "run", group, store.path, conf, rows=rows)
-    assert outcome.error is None
+        scored = run_worker(tmp_path / "accuracy", group, store.path, conf, rows=rows, mode="AccuracyOnly")
+    assert (outcome.error, scored.error) == (None, None)
+    assert scored.counts.answered == scored.loaded_rows == rows
+    accuracy = DetailLog.read(tmp_path / "accuracy/logs/mlperf_log_detail.txt")
+    assert accuracy.integer("effective_accuracy_sample_count") == rows
+    entries = AccuracyLog(tmp_path / "accuracy/logs/mlperf_log_accuracy.json")
+    assert {(entry.sample, entry.data) for entry in entries} == {(i, b"This is reply %d." % i) for i in range(rows)}
     assert (outcome.library_rows, outcome.loaded_rows) == (rows, rows)
     assert outcome.counts.failed == outcome.counts.outstanding == 0
     detail = DetailLog.read(tmp_path / "run/logs/mlperf_log_detail.txt")
