@@ -16,13 +16,16 @@ import mmap
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 
 from harness.engines.base import Int32Array, Int64Array
 from harness.errors import ConfigError, DatasetError
+
+Rows: TypeAlias = Sequence[int] | npt.NDArray[np.signedinteger[Any]]
 
 MAGIC: Final = b"CHATS\0\0\2"
 COUNT: Final = struct.Struct("<q")
@@ -128,17 +131,17 @@ class BodyStore:
             raise IndexError(f"row {row} of {len(self._ends)} chats")
         return self._view[self._start(row) : int(self._ends[row])]
 
-    def will_need(self, rows: Sequence[int]) -> None:
+    def will_need(self, rows: Rows) -> None:
         """Has the system read these rows from disk ahead of their use; LoadGen's load. IndexError for others."""
         for start, end in self._stretches(rows):
             self._map.madvise(mmap.MADV_WILLNEED, start, end - start)
 
-    def release(self, rows: Sequence[int]) -> None:
+    def release(self, rows: Rows) -> None:
         """Gives the memory of these rows back, LoadGen's unload. They are read again where they are asked for."""
         for start, end in self._stretches(rows):
             self._map.madvise(mmap.MADV_DONTNEED, start, end - start)
 
-    def _stretches(self, rows: Sequence[int]) -> Iterator[tuple[int, int]]:
+    def _stretches(self, rows: Rows) -> Iterator[tuple[int, int]]:
         """Bytes of the file, from a page's beginning, that neighbouring rows take together."""
         which = np.unique(np.asarray(rows, np.int64))
         if not len(which):
