@@ -19,6 +19,7 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
+from harness.engines.slot_prompts import Prompt, Unservable
 from harness.engines.slots import Piece, Plan, SlotTable
 
 VOCABULARY = 50
@@ -229,3 +230,61 @@ def test_no_requests_are_no_work() -> None:
 def test_a_piece_is_a_piece(start: int, count: int) -> None:
     with pytest.raises(ValueError, match="not a piece"):
         Piece(0, start, count, ends=True)
+
+
+class Looking:
+    """A reader that has work with each prompt that gets a slot, and refuses some."""
+
+    def __init__(self) -> None:
+        self.seated: list[tuple[int, int]] = []
+
+    def read(self, requests: Requests, place: int) -> Prompt:
+        ids = requests.prompt(place)
+        if ids[0] == 1:
+            raise Unservable("unread", "the prompt begins with 1")
+        return Prompt(ids, (STOP, 9), image=place, tell=as_twice)
+
+    def seat(self, slot: int, prompt: Prompt) -> None:
+        if prompt.ids[0] == 2:
+            raise Unservable("unseen", "the prompt begins with 2")
+        self.seated.append((slot, int(prompt.ids[0])))
+
+
+def as_twice(answers: Answers) -> Event:
+    answers.tokens = answers.tokens * 2
+    return answers
+
+
+def test_no_more_is_seated_than_the_next_step_reads() -> None:
+    reader = Looking()
+    table = SlotTable(8, MAX_TOTAL, VOCABULARY, 10, reader)
+    table.submit(requests_of([[10 + number] * 6 for number in range(6)], 2))
+    seen = []
+    for now_ns in range(20):
+        table.admit()
+        plan = table.plan()
+        assert plan is not None
+        seen.append(len(reader.seated))
+        table.settle(plan, np.full(len(plan.chosen_slots), 3), now_ns)
+        if table.idle:
+            break
+    assert seen[:5] == [2, 4, 5, 6, 6], "10 tokens a step, of prompts of 6"
+    assert [first for _, first in reader.seated] == list(range(10, 16))
+
+
+def test_a_reader_refuses_ends_and_tells_in_its_own_way() -> None:
+    reader = Looking()
+    table = SlotTable(2, MAX_TOTAL, VOCABULARY, 10, reader)
+    table.submit(requests_of([[1, 5], [3], [2, 5], [4, 4]], 3, events=TokenEvents.NONE))
+    events = table.admit()
+    assert [(e.number, e.kind, e.message) for e in events if isinstance(e, Failure)] == [
+        (0, "unread", "the prompt begins with 1"),
+        (2, "unseen", "the prompt begins with 2"),
+    ]
+    assert reader.seated == [(0, 3), (1, 4)]
+    for now_ns, tokens in enumerate(([5, 9], [6], [8])):
+        plan = table.plan()
+        assert plan is not None
+        events += table.settle(plan, np.array(tokens), now_ns)
+    answers = {e.numbers[0]: (e.tokens.tolist(), e.finish) for e in events if isinstance(e, Answers)}
+    assert answers == {3: ([], [Finish.STOP]), 1: ([10, 12, 16], [Finish.LENGTH])}

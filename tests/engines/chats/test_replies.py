@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from harness.engines.base import Answers, Finish
+from harness.engines.chats.qwen3_vocab import END_OF_TURN, encode
+from harness.engines.chats.replies import as_replies
+
+pytestmark = pytest.mark.harmony
+
+
+def test_each_answer_becomes_its_text() -> None:
+    texts = ['{"brand": "\u00c9\u00e9"}', "", "\u4e2d\u6587 \U0001f600\n"]
+    ids = [encode(text) for text in texts]
+    ids[0].append(END_OF_TURN)
+    ends = np.cumsum([len(each) for each in ids]).tolist()
+    flat = np.array([each for answer in ids for each in answer], np.int32)
+    replies = as_replies(Answers([7, 8, 9], flat, ends, [1, 2, 3], [4, 5, 6], [Finish.STOP] * 2 + [Finish.LENGTH]))
+    starts = [0, *replies.ends[:-1]]
+    said = [json.loads(bytes(replies.data[start:end])) for start, end in zip(starts, replies.ends, strict=True)]
+    assert said == [{"content": text} for text in texts]
+    assert replies.tokens == [len(each) for each in ids]
+    assert (replies.numbers, replies.first_ns, replies.done_ns) == ([7, 8, 9], [1, 2, 3], [4, 5, 6])
+    assert replies.finish == [Finish.STOP, Finish.STOP, Finish.LENGTH]
