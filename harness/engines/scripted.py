@@ -27,7 +27,7 @@ from harness.engines.base import (
     Workload,
 )
 from harness.engines.scripted_answers import ANY_ROW, CountingScript, Script
-from harness.engines.scripted_chats import CountingReplies, ReplyScript, ScriptedChats
+from harness.engines.scripted_chats import CountingReplies, RecordedReplies, ReplyScript, ScriptedChats
 from harness.engines.scripted_files import read_script
 from harness.engines.scripted_running import NEVER_NS, Running, Slots, come_to, tell, whole
 from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSettings
@@ -68,7 +68,11 @@ class ScriptedCore:
         self._scripts: dict[str, Script] = {}
         self._replies: dict[str, ReplyScript] = {}
         for name, path in settings.answers.items():
-            read_script(name, path, settings.vocab_size, self._scripts, self._replies)
+            script = read_script(path, settings.vocab_size)
+            if isinstance(script, RecordedReplies):
+                self._replies[name] = script
+            else:
+                self._scripts[name] = script
         self._course: _Course | None = None
         self._all_fit: PromptTable | None = None
         self._ready: list[Event] = []

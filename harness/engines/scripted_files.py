@@ -11,17 +11,15 @@ import numpy.typing as npt
 import orjson
 
 from harness.engines.base import Int32Array, Int64Array
-from harness.engines.scripted_answers import RecordedScript, Script
-from harness.engines.scripted_chats import RecordedReplies, ReplyScript
+from harness.engines.scripted_answers import RecordedScript
+from harness.engines.scripted_chats import RecordedReplies
 from harness.errors import ConfigError, MissingError
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def read_script(
-    name: str, path: Path, vocab_size: int, scripts: dict[str, Script], replies: dict[str, ReplyScript]
-) -> None:
-    """Reads the answers of the data set ``name`` and puts them where they belong.
+def read_script(path: Path, vocab_size: int) -> RecordedScript | RecordedReplies:
+    """Reads the answers, or the replies, of a data set.
 
     Answer r is ``tokens[ends[r - 1] : ends[r]]`` (int32, flat); reply r is ``data[ends[r - 1] : ends[r]]`` (uint8),
     JSON of ``tokens[r]`` tokens. Raises MissingError where the file is not there, ConfigError where it is not of that
@@ -29,9 +27,8 @@ def read_script(
     """
     arrays = _arrays(path)
     if "data" in arrays:
-        replies[name] = RecordedReplies(*_replies(path, arrays))
-    else:
-        scripts[name] = RecordedScript(*_answers(path, arrays, vocab_size))
+        return RecordedReplies(*_replies(path, arrays))
+    return RecordedScript(*_answers(path, arrays, vocab_size))
 
 
 def read_answers(path: Path, vocab_size: int) -> tuple[Int32Array, Int64Array]:

@@ -86,7 +86,7 @@ class _Session:
         if done is not None and not to_run:
             return [self._kept(leg, done) for leg in legs]
         self._check_scoring(to_run, benchmark, datasets)
-        datasets = datasets | self._prepared(to_run, benchmark, datasets)
+        datasets = self._prepared(benchmark, datasets)
         with self._engine(legs, benchmark, datasets) as engine:
             group = Group(benchmark, datasets, self._data_dir, engine, self._store, self._command, self._observer)
             if done is not None:
@@ -111,16 +111,15 @@ class _Session:
         self._observer(Note(f"{leg.name}: done already (attempt {record.id.attempt}, {told})"))
         return record
 
-    def _prepared(
-        self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[str, Dataset]
-    ) -> dict[str, Dataset]:
-        """The tables that legs will ask, with all that takes: it is made before an engine holds GPUs for it."""
-        names = dict.fromkeys(table_of(leg, benchmark) for leg in legs)
+    def _prepared(self, benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> dict[str, Dataset]:
+        """The tables with all that asking them takes: it is made before an engine holds GPUs for it. All of them: a leg
+        that seems to be done may not be, once the engine says what it is.
+        """
 
         def tell(line: str) -> None:
             self._observer(Note(line))
 
-        return {name: benchmark.prepare(datasets[name], self._data_dir, tell) for name in names}
+        return {name: benchmark.prepare(table, self._data_dir, tell) for name, table in datasets.items()}
 
     def _check_scoring(self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> None:
         """Says, before an engine is started, whether what the legs ask can be scored here; MissingError where not."""
