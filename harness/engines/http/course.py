@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from harness.engines.base import Failure, Requests, TokenEvents, Workload
 from harness.engines.bodies import BodyStore
 from harness.engines.http.chat import ChatReader
@@ -14,8 +16,9 @@ from harness.engines.http.settings import HttpSettings
 from harness.engines.http.template import ChatTemplate, Head, IdsTemplate, Template, seed_of
 from harness.engines.http.watermark import Form
 
-RELEASED_AT_ONCE: Final = 64
-"""Chats; to give the memory of each back by itself takes as long as to send it."""
+RELEASED_AFTER: Final = 256
+"""Chats that were sent: then all are unmapped, with the neighbours that the system maps along with a page. To do so
+after each would take as long as to send it."""
 
 
 class Course:
@@ -24,6 +27,7 @@ class Course:
     __slots__ = (
         "_expected",
         "_form",
+        "_rows",
         "_seed",
         "_sent",
         "_store",
@@ -52,7 +56,8 @@ class Course:
         self._seed = sampling.seed
         self._stream = (settings.stream << 16) + workload.replica
         self._times: dict[int, int] = {}
-        self._sent: list[int] = []
+        self._sent = 0
+        self._rows = np.arange(0 if store is None else len(store))
         self.may_hold = dialect.asks_usage or store is not None
         """Whether the end of a stream is known to be long: it need not be looked for in fewer bytes."""
         self._form: Form | None = None
@@ -92,13 +97,12 @@ class Course:
             self.may_hold = self.may_hold and self._form.least_left > 0
         return self._form
 
-    def sent(self, row: int) -> None:
-        """The request of a row is sent whole: its chat's pages need not be mapped, and stay in the system's cache."""
+    def sent(self) -> None:
+        """A request is sent whole: its chat's pages need not be mapped, and stay in the system's cache."""
         if self._store is not None:
-            self._sent.append(row)
-            if len(self._sent) >= RELEASED_AT_ONCE:
-                self._store.release(self._sent)
-                self._sent.clear()
+            self._sent += 1
+            if self._sent % RELEASED_AFTER == 0:
+                self._store.release(self._rows)
 
     def differs(self, row: int, prompt_tokens: int) -> bool:
         """Whether a server counts other tokens in the prompt of a row's chat than were counted before, if both did."""

@@ -108,7 +108,7 @@ class Pool:
         if exchange is not None:
             self.counters["bytes_sent"] += connection.send(exchange.pieces() if rest is None else rest)
             if connection.rest is None:
-                exchange.course.sent(exchange.row)
+                exchange.course.sent()
         self._watch(connection)
 
     def unasked(self, connection: Connection) -> None:
