@@ -114,7 +114,9 @@ class Reader:
         self._group, self._batch, self._end = group, None, 0
 
     def _advance(self) -> None:
-        self._batch = next(self._batches)
+        self._batch = next(self._batches, None)
+        if self._batch is None:
+            raise OSError("it has fewer rows than its footer says")
         self._end += self._batch.num_rows
 
 
@@ -124,7 +126,7 @@ def _told(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError, StopIteration) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"not a parquet file that can be read: {error}", where=path, mend=MEND) from error
 
 
