@@ -9,8 +9,8 @@ from typing import Final
 
 from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.endpoints.client import Watch, run_client
-from harness.clients.endpoints.config import CONFIG, LEG, Choices, config_text, layout_and_client
-from harness.clients.endpoints.data import lay_out
+from harness.clients.endpoints.config import CONFIG, DATA, LEG, TOKENIZER, Choices, config_text, layout_and_client
+from harness.clients.endpoints.data import lay_out, link
 from harness.clients.endpoints.importer import import_report
 from harness.clients.endpoints.program import ClientProgram
 from harness.clients.endpoints.room import check_room
@@ -30,6 +30,7 @@ from harness.runs.endpoints_settings import (
     client_rate,
     departure,
     http_engine,
+    tokenizer_of,
 )
 from harness.runs.endpoints_verdict import Judgement, conclude
 from harness.runs.plan import PlannedLeg
@@ -68,7 +69,7 @@ def run_endpoints_leg(leg: PlannedLeg, group: ClientGroup, warmup: Warmup | None
     group.observer(LegStarted(name, str(started.folder), None))
     try:
         check_room(_phases(started.chosen, _scored_rows(leg, asked)), started.folder)
-        _give(leg, started, asked)
+        _give(leg, group, started, asked)
         group.program.check(started.folder / CONFIG, layout_and_client(leg.pack, leg.benchmark)[0])
         run_client(group.program, started.folder, _watch(leg, group, name))
         return finish(leg, started.folder, started.record, _judgement(leg, group, started, asked), group.observer)
@@ -120,7 +121,7 @@ def _begin(leg: PlannedLeg, group: ClientGroup, asked: Asked, warmup: Warmup | N
     print_ = of.fingerprint
     rate = client_rate(leg, warmup, group.store, print_)
     urls = [url for _, url in group.serving.endpoints]
-    chosen = choices(leg, urls, group.serving.model, rate, asked, group.data_dir / leg.benchmark)
+    chosen = choices(leg, urls, group.serving.model, rate, asked)
     text = config_text(leg.pack, leg.benchmark, chosen)
     run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, LEG)
     write_atomically(folder / CONFIG, text)
@@ -140,18 +141,22 @@ def _phases(chosen: Choices, rows: int) -> list[tuple[int, int]]:
     return [(chosen.samples or rows, chosen.caps[PERFORMANCE]), (rows, chosen.caps[ACCURACY])]
 
 
-def _give(leg: PlannedLeg, started: _Started, asked: Asked) -> None:
-    """Lays the data set where the client looks for it."""
+def _give(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: Asked) -> None:
+    """Lays what the client reads where it looks for it: the data set, the benchmark's own files, the tokenizer."""
     _, told_ = layout_and_client(leg.pack, leg.benchmark)
-    place = told_.data(leg.scenario).cache
-    if asked.dataset is None or place is None:
+    data, tokenizer = told_.data(leg.scenario), tokenizer_of(leg)
+    if data.performance.file is not None:
+        link(group.data_dir / leg.benchmark, started.folder, DATA)
+    if tokenizer is not None:
+        link(tokenizer, started.folder, TOKENIZER)
+    if asked.dataset is None or data.cache is None:
         return
     tables = [file.path for file in asked.dataset.files if file.path.suffix == ".parquet"]
     if len(tables) != 1:
         raise DatasetError(
             f"the client reads one parquet file, and the data set has {len(tables)}", where=asked.dataset.name
         )
-    lay_out(tables[0], started.folder, place, asked.rows if asked.cut else None)
+    lay_out(tables[0], started.folder, data.cache, asked.rows if asked.cut else None)
 
 
 def _watch(leg: PlannedLeg, group: ClientGroup, name: str) -> Watch:

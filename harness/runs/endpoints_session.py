@@ -111,8 +111,7 @@ class ClientSession:
                 layout, _ = layout_and_client(leg.pack, leg.benchmark)
                 stands_for = Rate(target_qps=1.0, origin="none yet")
                 urls = [_SOMEWHERE] * http_engine(leg).replicas
-                where = self.data_dir / leg.benchmark
-                chosen = choices(leg, urls, leg.rules.model.value, stands_for, asked_of(leg, dataset), where)
+                chosen = choices(leg, urls, leg.rules.model.value, stands_for, asked_of(leg, dataset))
                 path = Path(folder) / CONFIG
                 path.write_text(config_text(leg.pack, leg.benchmark, chosen), encoding="utf-8")
                 program.check(path, layout)

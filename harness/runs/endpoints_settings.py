@@ -67,12 +67,10 @@ def asked_of(leg: PlannedLeg, dataset: Dataset | None) -> Asked:
     return Asked(dataset.head(rows) if rows < dataset.rows else dataset, rows, cut=rows < dataset.rows)
 
 
-def choices(leg: PlannedLeg, endpoints: Sequence[str], model: str, rate: Rate, asked: Asked, data_dir: Path) -> Choices:
-    """What the client is told beyond the rules. ``data_dir`` is the benchmark's own folder of data."""
+def choices(leg: PlannedLeg, endpoints: Sequence[str], model: str, rate: Rate, asked: Asked) -> Choices:
+    """What the client is told beyond the rules."""
     engine = http_engine(leg)
     replicas = len(endpoints)
-    folder = weights.folder_of(engine.checkpoint)
-    has_tokenizer = any((folder / name).is_file() for name in _TOKENIZER_FILES)
     return Choices(
         name=f"{leg.system}-{leg.benchmark}-{leg.scenario}",
         scenario=leg.scenario,
@@ -84,9 +82,14 @@ def choices(leg: PlannedLeg, endpoints: Sequence[str], model: str, rate: Rate, a
         min_duration_ms=min_duration_ms(leg),
         workers=math.ceil(engine.clients.processes / replicas) * replicas,
         connections=engine.clients.connections * replicas,
-        data_dir=data_dir,
-        tokenizer=folder.absolute() if has_tokenizer else None,
+        has_tokenizer=tokenizer_of(leg) is not None,
     )
+
+
+def tokenizer_of(leg: PlannedLeg) -> Path | None:
+    """The folder of the tokenizer beside the weights; None where they lie elsewhere, or without one."""
+    folder = weights.folder_of(http_engine(leg).checkpoint)
+    return folder.absolute() if any((folder / name).is_file() for name in _TOKENIZER_FILES) else None
 
 
 def min_duration_ms(leg: PlannedLeg) -> int:

@@ -280,9 +280,7 @@ def given_to(group: ClientGroup, planned: PlannedLeg) -> dict[str, Any]:
     """What the client will be told of a leg."""
     rate = Rate(target_qps=100.0, origin="configured")
     asked = group.asked(planned)
-    chosen = choices(
-        planned, ["http://127.0.0.1:9"], group.serving.model, rate, asked, group.data_dir / planned.benchmark
-    )
+    chosen = choices(planned, ["http://127.0.0.1:9"], group.serving.model, rate, asked)
     found: dict[str, Any] = yaml.safe_load(config_text(PACK, planned.benchmark, chosen))
     return found
 
@@ -418,3 +416,4 @@ def test_a_token_benchmark_is_run_by_the_same_code(
     assert record.accuracy.subsets == {}  # the client has data sets of its own: nothing of them is read twice
     (run,) = own.store.runs()
     assert not (run.folder / "dataset_cache").exists()
+    assert (run.folder / "data").resolve() == (own.data_dir / made.GPT).resolve()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -20,6 +19,9 @@ CONFIG: Final = "endpoints.yaml"
 """What the client is told, in the run's folder. What it makes of that, it writes to its report as ``config.yaml``."""
 REPORT: Final = "report"
 """The client's report, below the run's folder, which is its working folder."""
+TOKENIZER: Final = "tokenizer"
+DATA: Final = "data"
+"""Links in the run's folder to what the client is told to read: so that no path of this machine is published."""
 
 _OFFLINE: Final = "Offline"
 _PERFORMANCE, _ACCURACY = "performance", "accuracy"
@@ -34,9 +36,9 @@ _READY_S: Final = 600.0
 class Choices:
     """What a run of the client chooses within the rules.
 
-    ``endpoints`` are base URLs of servers that serve ``model`` under that name; ``tokenizer`` is the folder of its
-    tokenizer, or None where the client is to look for one. ``samples`` and ``rate`` (samples/s) are None where the
-    data decide. ``caps`` are new tokens an answer may have, by leg. ``data_dir`` holds the benchmark's own files.
+    ``endpoints`` are base URLs of servers that serve ``model`` under that name; ``has_tokenizer`` is whether its
+    tokenizer is linked into the run's folder, else the client looks for one. ``samples`` and ``rate`` (samples/s) are
+    None where the data decide. ``caps`` are new tokens an answer may have, by leg.
     """
 
     name: str
@@ -49,8 +51,7 @@ class Choices:
     min_duration_ms: int
     workers: int
     connections: int
-    data_dir: Path
-    tokenizer: Path | None = None
+    has_tokenizer: bool = False
 
     def __post_init__(self) -> None:
         if not self.endpoints or self.workers % len(self.endpoints):
@@ -115,13 +116,13 @@ def _model_params(
     params = {"name": chosen.model, **required, _CAP: chosen.caps[_PERFORMANCE]}
     if client.skip_special_tokens is not None:
         params["skip_special_tokens"] = client.skip_special_tokens
-    if chosen.tokenizer is not None:
-        params["tokenizer_name"] = str(chosen.tokenizer)
+    if chosen.has_tokenizer:
+        params["tokenizer_name"] = TOKENIZER
     return params | {"streaming": "on" if streaming else "off"}
 
 
 def _datasets(rules: BenchmarkRules, data: ClientData, chosen: Choices) -> list[dict[str, Any]]:
-    written = [_measured(data.performance, chosen), *(_scored(one, chosen) for one in data.accuracy)]
+    written = [_measured(data.performance), *(_scored(one, chosen) for one in data.accuracy)]
     return [one | _pin(rules, chosen.scenario) for one in written]
 
 
@@ -133,10 +134,10 @@ def _pin(rules: BenchmarkRules, scenario: str) -> dict[str, Any]:
     return {"generate_params": {"revision": source.value.revision}}
 
 
-def _measured(data: ClientDataset, chosen: Choices) -> dict[str, Any]:
+def _measured(data: ClientDataset) -> dict[str, Any]:
     written: dict[str, Any] = {"name": data.name, "type": _PERFORMANCE}
     if data.file is not None:
-        written["path"] = str(chosen.data_dir / data.file)
+        written["path"] = f"{DATA}/{data.file}"
     if data.parser is not None:
         written["parser"] = dict(data.parser)
     return written

@@ -38,6 +38,16 @@ def lay_out(parquet: Path, run_folder: Path, place: str, rows: int | None) -> Pa
     return target
 
 
+def link(target: Path, run_folder: Path, name: str) -> None:
+    """A link in a run's folder to a folder elsewhere. MissingError where there can be none."""
+    try:
+        (run_folder / name).symlink_to(target.absolute(), target_is_directory=True)
+    except OSError as error:
+        raise MissingError(
+            f"the client's link to {name} cannot be made: {error.strerror}", where=run_folder / name
+        ) from None
+
+
 def _cut(parquet: Path, target: Path, rows: int) -> None:
     """Reads no more than it needs: the whole has gigabytes."""
     with pq.ParquetFile(parquet) as source, pq.ParquetWriter(target, source.schema_arrow) as sink:

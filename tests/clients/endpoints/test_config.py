@@ -33,7 +33,6 @@ def choices(scenario: str, **changes: Any) -> Choices:
         "min_duration_ms": PACK.min_duration_ms.value,
         "workers": 4,
         "connections": 1024,
-        "data_dir": Path("/data"),
     }
     return Choices(**(given_ | changes))
 
@@ -61,7 +60,7 @@ def test_token_benchmarks_are_told_by_the_same_code(scenario: str, tmp_path: Pat
     chosen = choices(scenario, model="openai/gpt-oss-120b", caps={"performance": 10240, "accuracy": 32768})
     written = client_config(PACK, made.GPT, chosen)
     assert gate_says(tmp_path, made.GPT, scenario, written) == []
-    assert written["datasets"][0]["path"] == "/data/perf/perf_eval_ref.parquet"
+    assert written["datasets"][0]["path"] == "data/perf/perf_eval_ref.parquet"
     assert [one["generation_config_override"] for one in written["datasets"][1:]] == [{"max_new_tokens": 32768}] * 3
 
 
