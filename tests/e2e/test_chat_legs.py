@@ -99,6 +99,9 @@ def test_both_legs_are_valid_and_scored(project: ScriptedProject, catalogue: Pat
     assert (columns["prompt_tokens"] > 200).all()
     assert (columns["answer_tokens"] > 10).all()
     assert {path.name for path in project.results.glob(f"SCRIPTED/{NAME}/*.chats")} == set()
+    again = project.run(*OFFLINE, "--resume", data=catalogue)
+    assert again.code == 0, again.err
+    assert again.err.count("done already (attempt 1, VALID)") == 2
 
 
 def test_interactive_asks_its_own_table_and_holds_its_own_limit(project: ScriptedProject, catalogue: Path) -> None:
