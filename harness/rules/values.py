@@ -15,7 +15,8 @@ LayoutName = Literal["loadgen", "endpoints"]
 class Strict(BaseModel):
     """What every part of a pack is: no unknown key, no change, no number that is none."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    # defer_build: of many models only those that are read are made ready, which is a fifth of a command's start.
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Source(Strict):
