@@ -99,9 +99,11 @@ def lengths(chats: list[Chat]) -> str:
 def load(folder: Path) -> Qwen3VLMoeForConditionalGeneration:
     """The checkpoint as transformers loads it by default, in float32."""
     import torch
-    from transformers import Qwen3VLMoeForConditionalGeneration
+    from transformers import GenerationConfig, Qwen3VLMoeForConditionalGeneration
 
-    return Qwen3VLMoeForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval()
+    model = Qwen3VLMoeForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).eval()
+    model.generation_config = GenerationConfig()
+    return model
 
 
 def batch(folder: Path, chats: list[Chat]) -> dict[str, Any]:
@@ -124,9 +126,7 @@ def generated(
     """What ``generate`` answers: ``count`` tokens to each prompt of a batch."""
     from transformers import GenerationConfig
 
-    how = (
-        {"temperature": 0.7, "top_k": 20, "top_p": 0.8} if sample else dict.fromkeys(("temperature", "top_k", "top_p"))
-    )
+    how = {"temperature": 0.7, "top_k": 20, "top_p": 0.8} if sample else {}
     config = GenerationConfig(max_new_tokens=count, do_sample=sample, pad_token_id=0, eos_token_id=None, **how)
     output = model.generate(**given, generation_config=config)
     answers: list[list[int]] = output[:, given["input_ids"].shape[1] :].tolist()

@@ -22,13 +22,14 @@ from harness.engines.bodies import BodyStore, chat_of_prompt
 from harness.engines.chats import qwen3_vl
 from harness.engines.chats.picture import MAX_PIXELS, MERGE, MIN_PIXELS, PATCH, Grid
 from harness.engines.chats.problems import BadChat
+from harness.engines.chats.qwen3_vl import require_packages
 from harness.engines.chats.replies import as_replies
 from harness.engines.checkpoint import read_json
 from harness.engines.slot_prompts import Prompt, TokenIds, Unservable, as_ids
 from harness.engines.slots import Piece, Plan
 from harness.engines.torch_attention import Ragged
 from harness.engines.torch_pixels import FRAMES, patches
-from harness.errors import ConfigError
+from harness.errors import ConfigError, DatasetError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,15 @@ class Seen:
 
 
 class Qwen3Vl(TokenIds):
-    """The body of Qwen3-VL, for prompts of token ids and for chats with one image."""
+    """The body of Qwen3-VL, for prompts of token ids and for chats with one image.
+
+    Raises MissingError where what reads chats is not installed, ConfigError for a checkpoint of another form.
+    """
 
     takes_chats: ClassVar[bool] = True
 
     def __init__(self, model: Any, folder: Path, slots: int) -> None:  # noqa: ANN401 - transformers has no types
+        require_packages()
         _check(model.config.vision_config, folder)
         self._tower = model.model.visual
         self._text = model.model.language_model
@@ -81,7 +86,10 @@ class Qwen3Vl(TokenIds):
 
     def _stored(self, path: str, row: int) -> bytes:
         if path not in self._stores:
-            self._stores[path] = BodyStore.open(Path(path))
+            try:
+                self._stores[path] = BodyStore.open(Path(path))
+            except DatasetError as error:
+                raise Unservable("no_chats", str(error)) from None
         store = self._stores[path]
         if not 0 <= row < len(store):
             raise Unservable("bad_row", f"row {row} of {len(store)} chats")

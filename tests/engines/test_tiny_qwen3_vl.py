@@ -15,7 +15,7 @@ from harness.engines.tiny_qwen3_vl import make_tiny_qwen3_vl
 from harness.errors import ConfigError
 from tests.engines.chats.pictures import picture_chat
 
-pytestmark = [pytest.mark.torch, pytest.mark.harmony, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.torch, pytest.mark.qwen3vl, pytest.mark.usefixtures("one_thread")]
 
 
 def content(folder: Path, name: str) -> dict[str, Any]:

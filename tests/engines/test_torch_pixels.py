@@ -18,7 +18,7 @@ from PIL import Image
 
 from harness.engines.torch_pixels import PATCH_VALUES, patches
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.qwen3vl]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from harness.errors import ConfigError, RunBroke
 from tests.engines.chats.pictures import chat, data_url, encoded, noise, picture_chat
 from tests.engines.test_torch_cpu import Heard
 
-pytestmark = [pytest.mark.torch, pytest.mark.harmony, pytest.mark.usefixtures("one_thread")]
+pytestmark = [pytest.mark.torch, pytest.mark.qwen3vl, pytest.mark.usefixtures("one_thread")]
 
 GREEDY = Sampling(0.0, 1.0, 0, 12, (), 0)
 Chat = Mapping[str, object]
@@ -154,6 +154,14 @@ def test_chats_of_a_store_are_answered_by_text(core: TorchCore, expected: list[l
                 failed[event.number] = (event.kind, event.message)
     assert said == {number: {"content": qwen3_vl.decode(expected[row])} for number, row in ((40, 4), (41, 0), (43, 1))}
     assert failed == {42: ("bad_row", "row 7 of 5 chats")}
+
+
+def test_a_store_that_is_gone_fails_its_chats(core: TorchCore, tmp_path: Path) -> None:
+    core.cancel()
+    load = Workload("test", GREEDY, TokenEvents.NONE, bodies=str(tmp_path / "gone.chats"))
+    core.submit(Requests(load, [1], [0], PromptTable.empty(1), [0]))
+    failure = Heard().drain(core).failures[1]
+    assert (failure.kind, "gone.chats" in failure.message) == ("no_chats", True)
 
 
 def test_chats_that_cannot_be_answered_fail_alone(core: TorchCore, expected: list[list[int]]) -> None:

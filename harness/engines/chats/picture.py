@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
+import importlib.util
 import io
 import math
 from dataclasses import dataclass
@@ -78,14 +80,20 @@ def open_image(url: str) -> Image:
     Raises BadChat, and MissingError without Pillow.
     """
     data = _data(url)
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingError("the package pillow is not installed", mend=INSTALL) from error
+    require_pillow()
+    from PIL import Image
+
     try:
         return Image.open(io.BytesIO(data))
     except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise BadChat(BAD_IMAGE, f"the image cannot be read: {_plain(error)}") from error
+
+
+@functools.cache
+def require_pillow() -> None:
+    """Raises MissingError where Pillow is not installed."""
+    if importlib.util.find_spec("PIL") is None:
+        raise MissingError("the package pillow is not installed", mend=INSTALL)
 
 
 def _data(url: str) -> bytes:

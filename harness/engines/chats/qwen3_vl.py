@@ -13,14 +13,32 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from harness.engines.chats import qwen3_vocab
-from harness.engines.chats.picture import MAX_PIXELS, MIN_PIXELS, Grid, image_grid, image_tokens, open_image
+from harness.engines.chats.picture import (
+    MAX_PIXELS,
+    MIN_PIXELS,
+    Grid,
+    image_grid,
+    image_tokens,
+    open_image,
+    require_pillow,
+)
 from harness.engines.chats.problems import BAD_CHAT, BAD_IMAGE, MANY_IMAGES, NO_IMAGE, BadChat
 from harness.engines.chats.qwen3_vocab import IMAGE_PAD, Decoder, decode
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["IMAGE_PAD", "BadChat", "Decoder", "Prompt", "decode", "image_tokens", "prompt_ids", "read"]
+__all__ = [
+    "IMAGE_PAD",
+    "BadChat",
+    "Decoder",
+    "Prompt",
+    "decode",
+    "image_tokens",
+    "prompt_ids",
+    "read",
+    "require_packages",
+]
 
 _ROLES: Final = ("system", "user", "assistant")
 _IMAGE: Final = "<|vision_start|><|image_pad|><|vision_end|>"
@@ -60,6 +78,12 @@ def read(body: Mapping[str, Any] | bytes, min_pixels: int = MIN_PIXELS, max_pixe
         raise BadChat(BAD_CHAT, "a text spells <|image_pad|>, which stands for an image")
     at = ids.index(IMAGE_PAD)
     return Prompt(ids[:at] + [IMAGE_PAD] * grid.tokens + ids[at + 1 :], at, grid, image)
+
+
+def require_packages() -> None:
+    """Raises MissingError where a package is not installed without which no chat can be read."""
+    qwen3_vocab.vocabulary()
+    require_pillow()
 
 
 def _messages(body: Mapping[str, Any] | bytes) -> Sequence[Mapping[str, Any]]:

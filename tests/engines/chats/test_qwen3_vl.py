@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 
 import orjson
@@ -10,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from harness.engines.chats.picture import MAX_PIXELS, MIN_PIXELS, Grid, image_grid
-from harness.engines.chats.qwen3_vl import BadChat, image_tokens, prompt_ids, read
+from harness.engines.chats.picture import MAX_PIXELS, MIN_PIXELS, Grid, image_grid, require_pillow
+from harness.engines.chats.qwen3_vl import BadChat, image_tokens, prompt_ids, read, require_packages
 from harness.engines.chats.qwen3_vocab import encode
+from harness.errors import MissingError
 from tests.engines.chats.pictures import chat, data_url, encoded
 
-pytestmark = pytest.mark.harmony
+pytestmark = pytest.mark.qwen3vl
 
 
 def blank_url(width: int, height: int, image_format: str = "PNG") -> str:
@@ -146,6 +148,14 @@ def test_what_is_no_chat_with_one_image_is_refused(case: str) -> None:
         prompt_ids(body)  # type: ignore[arg-type]
     assert caught.value.kind == kind
     assert message in str(caught.value)
+
+
+def test_without_pillow_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_packages()
+    require_pillow.cache_clear()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingError, match=r"the package pillow is not installed\n.*qwen3-vl"):
+        require_packages()
 
 
 @pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP", "GIF"])

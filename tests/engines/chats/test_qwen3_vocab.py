@@ -18,7 +18,7 @@ from harness.engines.chats.byte_pairs import BytePairs
 from harness.engines.chats.qwen3_vocab import Decoder, decode, encode, vocabulary
 from harness.errors import MissingError
 
-pytestmark = pytest.mark.harmony
+pytestmark = pytest.mark.qwen3vl
 TRICKY = [
     "'s",
     "'LL",

@@ -9,7 +9,7 @@ from harness.engines.base import Answers, Finish
 from harness.engines.chats.qwen3_vocab import END_OF_TURN, encode
 from harness.engines.chats.replies import as_replies
 
-pytestmark = pytest.mark.harmony
+pytestmark = pytest.mark.qwen3vl
 
 
 def test_each_answer_becomes_its_text() -> None:
