@@ -14,6 +14,16 @@ from urllib.parse import urlsplit
 COMPLETIONS: Final = "/v1/completions"
 _DATA: Final = b"data:"
 _END: Final = b"[DONE]"
+_SAMPLING: Final[Mapping[str, object]] = {
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
+"""Every field of it that a run sends: one that this server does not take is found here."""
 
 
 class Unanswered(Exception):
@@ -127,8 +137,7 @@ class Asker:
 
     def _body(self, prompt: list[int], cap: int, fields: Mapping[str, object]) -> dict[str, object]:
         fixed = {"model": self.model, "prompt": prompt, "max_tokens": cap, "detokenize": False}
-        sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": 0}
-        return {name: value for name, value in (fixed | sampling | dict(fields)).items() if value is not None}
+        return {name: value for name, value in (fixed | _SAMPLING | dict(fields)).items() if value is not None}
 
     def _chunk(self, answer: Completion, content: Mapping[str, Any], started: float) -> None:
         if "error" in content:

@@ -44,7 +44,7 @@ class Manners:
 
 KNOWN = {
     "model", "prompt", "max_tokens", "detokenize", "temperature", "top_p", "top_k", "seed", "stream", "stream_options",
-    "ignore_eos", "stop_token_ids",
+    "ignore_eos", "stop_token_ids", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
 }  # fmt: skip
 
 
