@@ -6,7 +6,7 @@ asking 48,289 chats with pictures, LoadGen's counts, scoring, packaging, and tha
 Memory is that of the whole harness, engine and LoadGen's processes included, looked at twice a second.
 
 Run as ``MLPERF_INFERENCE_DIR=<clone of mlcommons/inference> python benchmarks/full_tree.py --out build/full``; it takes
-about 45 minutes. Exit status 1: a leg is INVALID, the official checker refuses a row, the gate rejects one for more
+about 50 minutes. Exit status 1: a leg is INVALID, the official checker refuses a row, the gate rejects one for more
 than its being a demonstration, or memory went over its bound. ``--rows`` and ``--test_run`` make it small; then gate
 and checker refuse what is too short, and only legs, packaging and memory are judged.
 """
