@@ -137,7 +137,7 @@ class Asker:
 
     def _body(self, prompt: list[int], cap: int, fields: Mapping[str, object]) -> dict[str, object]:
         fixed = {"model": self.model, "prompt": prompt, "max_tokens": cap, "detokenize": False}
-        return {name: value for name, value in (fixed | _SAMPLING | dict(fields)).items() if value is not None}
+        return {name: value for name, value in {**fixed, **_SAMPLING, **fields}.items() if value is not None}
 
     def _chunk(self, answer: Completion, content: Mapping[str, Any], started: float) -> None:
         if "error" in content:
