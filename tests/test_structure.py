@@ -50,6 +50,7 @@ HEAVY = {
         "engines/torch_cpu.py",
         "engines/torch_head.py",
         "engines/torch_model.py",
+        "engines/torch_vision.py",
     },
     "transformers": {
         "engines/slots.py",
