@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import orjson
 
 from harness.engines.chats import qwen3_vl, qwen3_vocab
 from harness.engines.chats.problems import NO_IMAGE, BadChat
+from harness.errors import MissingError
 from harness.serve.chat_words import Part, Reader, Word, text_of
 from harness.serve.refusal import Refusal
 from harness.serve.requests import ChatRequest
 from harness.serve.texts import Decoder
-
-VOCAB_SIZE: Final = qwen3_vocab.VOCAB_SIZE
 
 
 class Qwen3Codec:
@@ -67,12 +66,17 @@ def _special_tokens() -> Mapping[int, str]:
 
 
 class Qwen3VlChat:
-    """See the module. ``pixels`` are the fewest and most that the checkpoint's preprocessor makes of an image."""
+    """See the module. ``pixels`` are the fewest and most that the checkpoint's preprocessor makes of an image.
+
+    Raises MissingError where Pillow is not installed.
+    """
 
     gpt_oss = False
     stop_ids: tuple[int, ...] = (qwen3_vocab.END_OF_TURN, qwen3_vocab.END_OF_TEXT)
 
     def __init__(self, codec: Qwen3Codec, pixels: tuple[int, int]) -> None:
+        if importlib.util.find_spec("PIL") is None:
+            raise MissingError("the package pillow is not installed", mend=qwen3_vocab.INSTALL)
         self._codec = codec
         self._pixels = pixels
 
