@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from harness.ledger import ResultsStore, RunRecord, State
 from harness.logs import AccuracyLog, DetailLog
 from harness.rules import load
-from tests.harness_process import ROOT, ScriptedProject, end_of, wait_until
+from tests.harness_process import ROOT, Ended, ScriptedProject, end_of, wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.harmony]
 
@@ -129,37 +128,33 @@ def test_a_scenario_with_an_engine_of_its_own(project: ScriptedProject, standin_
 SHORT = ("run_harness", "--test_run", "--scenarios=Offline", "--legs=performance,accuracy,TEST07", "--resume")
 
 
-def killed(project: ScriptedProject, data: Path, leg: str, sign: signal.Signals) -> None:
-    """Starts the legs and ends the harness while LoadGen runs the one that never ends."""
+def end_in_audit(project: ScriptedProject, data: Path, attempt: int, sign: signal.Signals) -> Ended:
+    """Starts the legs and ends the harness while LoadGen runs the audit that never ends."""
     process = project.start(*SHORT, data=data)
-    log = folder(project, "Offline", leg) / "logs/mlperf_log_detail.txt"
+    log = folder(project, "Offline", "TEST07", attempt) / "logs/mlperf_log_detail.txt"
     wait_until(lambda: log.exists() and log.stat().st_size > 0, "LoadGen's log", 90)
-    os.kill(process.pid, sign)
-    end_of(process)
+    process.send_signal(sign)
+    return end_of(process)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-def test_a_resumed_command_runs_what_is_not_done(
-    project: ScriptedProject, standin_data: Path, sign: signal.Signals
-) -> None:
+def test_a_resumed_command_runs_what_is_not_done(project: ScriptedProject, standin_data: Path) -> None:
+    """The first is killed, the second told to end: neither the third nor the second runs again what was done."""
     write(project, QUICK | {"faults": {"TEST07": {"hang": [3]}}})
-    killed(project, standin_data, "TEST07", sign)
+    end_in_audit(project, standin_data, 1, signal.SIGKILL)
     before = {leg: (folder(project, "Offline", leg) / "run.json").read_bytes() for leg in ("performance", "accuracy")}
-    table = project.run("status", data=standin_data).out
-    row = next(line.split() for line in table.splitlines() if line.split()[:1] == ["Offline"])
-    assert "interrupted" in row
-    assert "missing" in row
-    process = project.start(*SHORT, data=standin_data)
-    second = folder(project, "Offline", "TEST07", 2) / "logs/mlperf_log_detail.txt"
-    wait_until(second.exists, "the second attempt", 90)
-    process.send_signal(signal.SIGINT)
-    ended = end_of(process)
-    assert ended.code == 130, ended.err
-    assert ended.err.count("done already (attempt 1, ") == 2
-    assert {leg: (folder(project, "Offline", leg) / "run.json").read_bytes() for leg in before} == before
+    for attempt in (2, 3):
+        table = project.run("status", data=standin_data).out
+        row = next(line.split() for line in table.splitlines() if line.split()[:1] == ["Offline"])
+        assert "interrupted" in row
+        assert "missing" in row
+        ended = end_in_audit(project, standin_data, attempt, signal.SIGINT)
+        assert ended.code == 130, ended.err
+        assert ended.err.count("done already (attempt 1, ") == 2
+        assert {leg: (folder(project, "Offline", leg) / "run.json").read_bytes() for leg in before} == before
     kept = records(project)
-    assert sorted(kept) == ["Offline/TEST07#1", "Offline/TEST07#2", "Offline/accuracy#1", "Offline/performance#1"]
-    assert {kept[f"Offline/TEST07#{n}"].state for n in (1, 2)} == {State.INTERRUPTED}
+    audits = [f"Offline/TEST07#{attempt}" for attempt in (1, 2, 3)]
+    assert sorted(kept) == [*audits, "Offline/accuracy#1", "Offline/performance#1"]
+    assert {kept[name].state for name in audits} == {State.INTERRUPTED}
 
 
 def test_a_run_that_was_killed_before_its_verdict_is_judged_later(project: ScriptedProject, standin_data: Path) -> None:
