@@ -208,7 +208,9 @@ FAILING = {
 
 @pytest.mark.parametrize("leg", ["performance", "accuracy"])
 def test_no_failure_is_an_answer(scripted_project: ScriptedProject, data: Path, tmp_path: Path, leg: str) -> None:
-    places = {fault: BEGUN_BEFORE + 3 + 3 * i for i, fault in enumerate(FAILING)}
+    # What is late takes its time: one of the legs waits for it.
+    failing = {fault: kind for fault, kind in FAILING.items() if leg == "performance" or kind != "timeout"}
+    places = {fault: BEGUN_BEFORE + 3 + 3 * i for i, fault in enumerate(failing)}
     harmless = {"crlf@101/5": "", "split@102/5": "", "close_idle@104/25": ""}
     faults = [*(f"--fault={fault}@{n}" for fault, n in places.items()), *(f"--fault={fault}" for fault in harmless)]
     with servers(1, written(tmp_path / "answers.npz", [WRONG]), *faults) as urls:
@@ -218,17 +220,17 @@ def test_no_failure_is_an_answer(scripted_project: ScriptedProject, data: Path, 
     assert ended.code == 1, ended.err
     assert "Traceback" not in ended.err
     ((record, folder),) = records(scripted_project).values()
-    assert Counter(record.failure_kinds) == Counter(FAILING.values())
-    assert (record.counts.failed, record.counts.outstanding) == (len(FAILING), 0)
-    assert record.counts.answered == record.counts.issued - len(FAILING)
+    assert Counter(record.failure_kinds) == Counter(failing.values())
+    assert (record.counts.failed, record.counts.outstanding) == (len(failing), 0)
+    assert record.counts.answered == record.counts.issued - len(failing)
     assert record.verdict is not None and not record.verdict.valid
     rejected = {finding.rule for finding in record.verdict.findings if finding.severity == "reject"}
     assert "RUN-FAILED" in rejected
     states = Counter(read_samples(folder / "samples.arrow")["state"].tolist())
-    assert states[SampleState.FAILED] == len(FAILING)
+    assert states[SampleState.FAILED] == len(failing)
     if record.accuracy is not None:
         assert record.accuracy.value is None
-        assert sum(each.failed for each in record.accuracy.subsets.values()) == len(FAILING)
+        assert sum(each.failed for each in record.accuracy.subsets.values()) == len(failing)
 
 
 def test_a_server_that_is_gone(scripted_project: ScriptedProject, data: Path, tmp_path: Path) -> None:
