@@ -185,7 +185,7 @@ def accuracy_line(echo: AccuracyEcho | None) -> str:
     if echo is None:
         return "not scored"
     if echo.value is not None:
-        return f"{echo.key} {echo.value:.3f}, by {echo.evaluator}"
+        return f"{echo.key} {echo.value:.6g}, by {echo.evaluator}"
     unscored = sum(subset.unscored for subset in echo.subsets.values())
     failed = sum(subset.failed for subset in echo.subsets.values())
     why = ", ".join(

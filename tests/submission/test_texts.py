@@ -71,7 +71,11 @@ def test_an_accuracy_is_a_number_or_says_why_not():
     assert accuracy_line(echo) == "no exact_match: 3165 samples unscored; by the harness"
     short = echo.model_copy(update={"subsets": {"aime25": SUBSETS["aime25"]}})
     assert accuracy_line(short) == "no exact_match: only 240 samples were asked; by the harness"
-    assert accuracy_line(echo.model_copy(update={"value": 83.8712})) == "exact_match 83.871, by the harness"
+    assert accuracy_line(echo.model_copy(update={"value": 83.8712})) == "exact_match 83.8712, by the harness"
+    of_f1 = echo.model_copy(
+        update={"key": "f1", "value": 0.782397}
+    )  # a target has six digits, and so has what reached it
+    assert accuracy_line(of_f1) == "f1 0.782397, by the harness"
     assert accuracy_line(None) == "not scored"
 
 
