@@ -243,7 +243,7 @@ ACCURACY_OURS = rule(
     "ACC-OURS",
     _REVIEW,
     "the reference evaluator's own output",
-    mend="set MLPERF_INFERENCE_DIR and lay the tree out again",
+    mend="set MLPERF_INFERENCE_DIR and MLPERF_EVALUATOR_PYTHON, a Python with its packages, and lay the tree out again",
     source="policies/accuracy scripts",
 )
 ACCURACY_HASH = rule(
