@@ -142,7 +142,7 @@ def test_short_legs_with_pictures(scripted_project: ScriptedProject, tmp_path: P
             "performance_samples": rows,
             "accuracy_samples": rows,
             "min_duration_ms": 2000,
-            "server_queries": 2 * rows,
+            "server_queries": rows,
         },
     }
     scripted_project.benchmark_file.with_name(f"{name}.yaml").write_text(yaml.safe_dump(content))
