@@ -38,8 +38,8 @@ ROWS = 64
 ROOM = 1_024
 """Tokens of a prompt and its answer; the longest prompts have some 750."""
 RUN = ("run_harness", "--systems=SCRIPTED", f"--benchmarks={NAME}", "--test_run")
-SPEED = {"LG-EARLY-STOPPING", "LG-LATENCY", "LG-VALID"}
-"""What a machine that is slow or busy is told of a leg: it says nothing about how servers were asked."""
+SPEED = {"LG-DURATION", "LG-EARLY-STOPPING", "LG-LATENCY", "LG-VALID"}
+"""What a leg is told that went faster or slower than was guessed: it says nothing about how servers were asked."""
 BEGUN_BEFORE = 3 + 4
 """Requests of the canary and of the warm-up; later ones are samples, or soon will be."""
 WRONG = json.dumps({"category": "Möbel > 木村", "brand": "", "is_secondhand": True}, ensure_ascii=False)
