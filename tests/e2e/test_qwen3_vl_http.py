@@ -272,7 +272,6 @@ def test_prompts_that_are_too_long_are_found_before_a_leg(
 
 @pytest.mark.torch
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_two_servers_that_look_at_the_pictures(scripted_project: ScriptedProject, data: Path) -> None:
     """Offline whole and Server in streams, performance and accuracy, over servers that the run starts and ends."""

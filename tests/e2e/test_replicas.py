@@ -20,7 +20,7 @@ from harness.ledger.samples import SampleState, read_samples
 from tests.engines.launch.made import free_ports
 from tests.harness_process import ROOT, ScriptedProject, children_of, end_of, living, wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.harmony]
+pytestmark = [pytest.mark.e2e, pytest.mark.harmony]
 
 SHORT = ("run_harness", "--systems=SCRIPTED", "--test_run", "--test_mode=PerformanceOnly")
 QUICK = '{"length": 8, "first_token": {"mean_s": 0.002}}'

@@ -15,7 +15,7 @@ from harness.runs.servers import STAND_IN, serving
 from tests.engines.launch.made import Notes, free_ports
 from tests.harness_process import ROOT, living
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.slow]
 
 
 def test_a_torch_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from harness.ledger.samples import read_samples
 from harness.ledger.store import SAMPLES, StoredRun
 from tests.harness_process import ROOT, ScriptedProject
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.slow, pytest.mark.torch, pytest.mark.qwen3vl]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.torch, pytest.mark.qwen3vl]
 
 BENCHMARK = "qwen3-vl-235b-a22b"
 TOKENS = 2

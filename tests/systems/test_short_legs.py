@@ -23,7 +23,7 @@ from harness.ledger.samples import read_samples
 from harness.ledger.store import SAMPLES, StoredRun
 from tests.harness_process import ROOT, ScriptedProject
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.slow, pytest.mark.torch, pytest.mark.harmony]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.torch, pytest.mark.harmony]
 
 BENCHMARK = "gpt-oss-120b"
 SHORT = {"performance_samples": 16, "accuracy_samples": 8, "min_duration_ms": 200, "server_queries": 24}
