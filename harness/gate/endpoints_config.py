@@ -12,6 +12,7 @@ from harness.gate.findings import Finding, Severity
 from harness.gate.rulings import accepted, ruling_of
 from harness.logs import Document
 from harness.logs.values import shown
+from harness.rules import BenchmarkRules
 from harness.rules.benchmark import ImageRules, TrajectoryRules
 from harness.rules.values import ModelParams
 
@@ -53,12 +54,16 @@ def _of_another_name(facts: EndpointsFacts, name: str | None) -> Severity | None
     """A served name may be a path, or tell how it was quantised; the model's own must be in it. Open may take any."""
     if name is None:
         return None
-    local = name.startswith(("/", "./", "~"))
     if _plain(facts.rules.model.value) in _plain(name):
         return Severity.NOTE if isinstance(facts.rules, TrajectoryRules) else Severity.REVIEW  # as its example does
     if not facts.place.strict and isinstance(facts.rules, TrajectoryRules) and _plain(name) in _letters(facts.told):
         return Severity.NOTE
-    return Severity.REVIEW if local else milder(facts)
+    return Severity.REVIEW if names_model(name, facts.rules) else milder(facts)
+
+
+def names_model(name: str, rules: BenchmarkRules) -> bool:
+    """Whether a served name is the model's, or has it in it, or is a path, which tells nothing."""
+    return _plain(rules.model.value) in _plain(name) or name.startswith(("/", "./", "~"))
 
 
 def _plain(model: str) -> str:
@@ -201,6 +206,21 @@ def _of_images(facts: EndpointsFacts) -> Iterator[_Wanted]:
             if leg == ACCURACY:
                 found = one.value("accuracy_config.eval_method")
                 yield "accuracy_config.eval_method", found, ruled.value.eval_method, ruled.source
+            yield from _of_what_rows(facts, leg, one)
+
+
+def _of_what_rows(facts: EndpointsFacts, leg: str, one: Document) -> Iterator[_Wanted]:
+    """The splits that a data set is made of, and the column that answers are held against; absent, the client's own."""
+    rules, scenario = facts.rules, facts.place.scenario
+    if not isinstance(rules, ImageRules):
+        return
+    source = rules.dataset_sources.get(scenario, rules.dataset_sources["default"])
+    splits, told = one.value("generate_params.split"), rules.endpoints_client
+    if splits is not None:
+        yield f"generate_params.split of the {leg} data set", splits, list(source.value.splits), source.source
+    if leg == ACCURACY and told is not None:
+        truth, wanted = one.value("accuracy_config.ground_truth"), told.value.data(scenario).accuracy[0].ground_truth
+        yield "accuracy_config.ground_truth", truth, wanted, told.source
 
 
 def _of_trajectories(facts: EndpointsFacts) -> Iterator[_Wanted]:

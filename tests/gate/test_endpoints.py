@@ -387,6 +387,11 @@ BREACHES: list[tuple[str, str, Change, str, str, str]] = [
     ("another data set's name", "closed", config(S, f"{DATA}/0/name", "cnn::q3vl"), "EP-SCORER", "reject", QWEN),
     ("the 8k in Server", "open", config(S, f"{DATA}/1/name", "shopify_8k::q3vl"), "EP-SCORER", "review", QWEN),
     ("another scorer", "closed", config(S, f"{SCORER}/eval_method", "rouge"), "EP-SCORER", "reject", QWEN),
+    (
+        "one split of two", "closed", config(S, f"{DATA}/0/generate_params/split", ["test"]),
+        "EP-SCORER", "reject", QWEN,
+    ),
+    ("another column's truth", "closed", config(S, f"{SCORER}/ground_truth", "brand"), "EP-SCORER", "reject", QWEN),
     ("no accuracy data", "closed", config(S, f"{DATA}/1", ...), "EP-SCORER", "reject", QWEN),
     (
         "other shares of BFCL",
