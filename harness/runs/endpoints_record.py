@@ -16,7 +16,7 @@ from harness.ledger import Fingerprint, RunId, RunRecord, State
 from harness.ledger.record import DatasetEcho, EngineEcho, Machine, Rate, Warmup
 from harness.machine.capture import capture
 from harness.runs.endpoints_settings import as_leg, deviations
-from harness.runs.identity import fingerprint, flat, versions
+from harness.runs.identity import OF_THE_CLIENT, fingerprint, flat, versions
 from harness.runs.leg_settings import not_submittable
 from harness.runs.plan import PlannedLeg
 from harness.runs.tables import table_of, tables_of
@@ -66,7 +66,7 @@ class RunOf:
     def fingerprint(self) -> Fingerprint:
         """That of a LoadGen leg, and the client."""
         base = fingerprint(self.leg, self.engine, self.tables.hashes, self.machine)
-        return Fingerprint.of({**base.keys, **flat("client", self.client)})
+        return Fingerprint.of({**base.keys, **flat(OF_THE_CLIENT, self.client)})
 
     def started(
         self, run_id: RunId, *, rate: Rate | None = None, warmup: Warmup | None = None, note: str | None = None

@@ -30,6 +30,8 @@ def versions() -> dict[str, str]:
 OF_THE_ENGINE = ("checkpoint", "engine")
 OF_THE_PLACE = ("machine", "dataset", "scenario_dataset")
 """Families of the fingerprint's keys: what only a running engine tells, and what only the place tells that runs."""
+OF_THE_CLIENT = "client"
+"""The family that runs of the endpoints client have besides."""
 
 
 def fingerprint(leg: PlannedLeg, engine: EngineInfo, datasets: Mapping[str, str], machine: Machine) -> Fingerprint:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from harness.clients.endpoints.config import LEG as CLIENT_LEG
 from harness.config import BenchmarkFile, Project
 from harness.errors import HarnessError
 from harness.gate.run_facts import AUDITS, PERFORMANCE
@@ -13,7 +14,7 @@ from harness.ledger import ResultsStore, RunRecord, StoredRun
 from harness.ledger.standing import RowStanding, Standing, Word, standing
 from harness.ledger.store import LedgerError
 from harness.rules import RulePack
-from harness.runs.identity import OF_THE_ENGINE, OF_THE_PLACE, changed, configured
+from harness.runs.identity import OF_THE_CLIENT, OF_THE_ENGINE, OF_THE_PLACE, changed, configured
 from harness.runs.plan import LEGS, PlannedLeg, Selection
 
 _UNKNOWN_CONFIGURATION = "no systems/ here: whether the configuration has changed since is not known"
@@ -38,12 +39,14 @@ def overview(project: Project, store: ResultsStore, selection: Selection, pack: 
     runs, unreadable = store.readable_runs()
     configured_rows, notes = _configured_rows(project, selection, pack)
     ran = {run.record.id.row: None for run in runs if _selected(selection, *run.record.id.row)}
+    with_client = {run.record.id.row[:2] for run in runs if run.record.id.leg == CLIENT_LEG}
     alive = store.in_use()
     rows = []
     for key in sorted(configured_rows.keys() | ran.keys(), key=lambda row: (row[0], row[1], row[2] != "Offline", row)):
         configs = configured_rows.get(key, [])
         own = [run for run in runs if run.record.id.row == key]
-        rows.append(_row(key, configs, own, pack, alive=alive, known=project.systems.is_dir()))
+        legs = [*_legs(key[1], pack), *([CLIENT_LEG] if key[:2] in with_client else [])]
+        rows.append(_row(key, legs, configs, own, pack, alive=alive, known=project.systems.is_dir()))
     return Overview(tuple(rows), tuple(notes), tuple(unreadable))
 
 
@@ -79,20 +82,28 @@ def _selected(selection: Selection, system: str, benchmark: str, scenario: str) 
 
 
 def _row(
-    key: Row, configs: list[BenchmarkFile], runs: list[StoredRun], pack: RulePack, *, alive: bool, known: bool
+    key: Row,
+    legs: list[str],
+    configs: list[BenchmarkFile],
+    runs: list[StoredRun],
+    pack: RulePack,
+    *,
+    alive: bool,
+    known: bool,
 ) -> RowStanding:
     def differing(record: RunRecord) -> list[str]:
         if not configs:
             return [_NOT_CONFIGURED] if known else []
         # The fingerprint is that of the row: no leg of it adds to it.
         asked = (configured(PlannedLeg(*key, PERFORMANCE, config, pack, record.test_run)) for config in configs)
-        return min((changed(record.fingerprint, own, but=(*OF_THE_ENGINE, *OF_THE_PLACE)) for own in asked), key=len)
+        but = (*OF_THE_ENGINE, *OF_THE_PLACE, OF_THE_CLIENT)
+        return min((changed(record.fingerprint, own, but=but) for own in asked), key=len)
 
-    legs = {
+    found = {
         leg: standing(_of_one_length(run for run in runs if run.record.id.leg == leg), differing, alive=alive)
-        for leg in _legs(key[1], pack)
+        for leg in legs
     }
-    return RowStanding(*key, _of_one_fingerprint(legs))
+    return RowStanding(*key, _of_one_fingerprint(found))
 
 
 def _legs(benchmark: str, pack: RulePack) -> list[str]:
@@ -107,8 +118,12 @@ def _of_one_length(runs: Iterable[StoredRun]) -> list[StoredRun]:
 
 
 def _of_one_fingerprint(legs: Mapping[str, Standing]) -> dict[str, Standing]:
-    """The legs of a row; those that do not share the fingerprint of its first done leg are stale."""
-    done = {leg: found.run.record for leg, found in legs.items() if found.done and found.run is not None}
+    """The legs of a row; those that do not share the fingerprint of its first done leg are stale.
+
+    A run of the endpoints client is a whole row by itself.
+    """
+    of_loadgen = {leg: found for leg, found in legs.items() if leg != CLIENT_LEG}
+    done = {leg: found.run.record for leg, found in of_loadgen.items() if found.done and found.run is not None}
     if not done:
         return dict(legs)
     first = next(iter(done))

@@ -81,6 +81,17 @@ def test_what_ran_with_this_configuration_is_done(project: Project, store: Resul
     assert row.legs["TEST07"].attempts == 2
 
 
+def test_a_run_of_the_endpoints_client_stands_by_itself(project: Project, store: ResultsStore) -> None:
+    add(store, fingerprint=prints(project))
+    add(store, leg="endpoints", fingerprint=prints(project, **{"client.endpoints": "0.1.0"}))
+    offline, server = seen(project, store).rows
+    lacking = dict.fromkeys(("accuracy", "TEST07", "TEST09"), "missing")
+    assert words(offline) == {"performance": "VALID", **lacking, "endpoints": "VALID"}
+    assert words(server)["endpoints"] == "missing"
+    configure(project, CONTENT | {"seed": 1})
+    assert seen(project, store).rows[0].legs["endpoints"].reason == "changed since: config.seed"
+
+
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
