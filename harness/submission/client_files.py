@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from harness.clients.endpoints.config import REPORT
@@ -39,10 +39,14 @@ def client_files(run: StoredRun, pack: RulePack) -> list[ClientFile]:
     most = pack.tree.file_max_bytes.value
     for name in layout.optional_files.value:
         kept = PurePosixPath(REPORT, name)
-        path = run.folder / kept
-        if name not in _OF_THE_ANSWERS and str(kept) in run.record.hashes and path.stat().st_size <= most:
+        if name not in _OF_THE_ANSWERS and str(kept) in run.record.hashes and _size(run.folder / kept) <= most:
             files.append(ClientFile(PurePosixPath(name), kept))
     return files
+
+
+def _size(path: Path) -> int:
+    """In bytes; 0 of a file that is gone, which is told where it is copied."""
+    return path.stat().st_size if path.is_file() else 0
 
 
 def check_against_report(run: StoredRun, pack: RulePack, division: str) -> None:

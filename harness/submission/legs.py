@@ -85,14 +85,16 @@ class Attempts:
 
     def layout(self, entry: Entry, scenario: str, layouts: Sequence[LayoutName]) -> tuple[LayoutName, bool]:
         """Which of a benchmark's layouts a row is filed in, and whether another could have been: the one of a run that
-        was named, else the first of them that has finished runs, else the first.
+        was named, else the first of them that has finished runs, full ones before short ones, else the first.
         """
         row = (entry.system, entry.benchmark, scenario)
         own = [run.record for run in self.runs if run.record.id.row == row and run.record.round == self.round]
         finished = [record for record in own if record.state is State.FINISHED]
         there = [layout for layout in layouts if any(_layout_of(record) == layout for record in finished)]
         named = [_layout_of(record) for record in finished if str(record.id) in self.named]
-        chosen = next((layout for layout in [*named, *there] if layout in layouts), layouts[0])
+        full = [] if self.short else [_layout_of(record) for record in finished if not record.test_run]
+        best = [layout for layout in there if layout in full]
+        chosen = next((layout for layout in [*named, *best, *there] if layout in layouts), layouts[0])
         return chosen, len(there) > 1
 
     def leg(self, entry: Entry, scenario: str, leg: str) -> Leg:

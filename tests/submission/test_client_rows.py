@@ -33,6 +33,7 @@ from harness.ledger.record import (
 )
 from harness.ledger.store import ResultsStore, StoredRun, write_record
 from harness.submission import PackageReport, package
+from harness.submission.legs import Attempts
 from harness.submission.secrets import Names
 from tests.gate import made_endpoints as made
 from tests.gate.test_endpoints import place_of
@@ -229,6 +230,34 @@ def test_what_may_not_be_filed(
 ) -> None:
     add_client_run(client_store, "Server", **changed)
     with pytest.raises(Refused, match=what):
+        lay_out()
+
+
+def test_a_short_run_of_the_client_does_not_stand_in_the_way_of_full_legs(
+    client_store: ResultsStore,
+) -> None:
+    entry, row = entries("closed").entries[0], ("box", made.QWEN, "Server")
+    (run,) = (run for run in client_store.runs() if run.record.id.row == row)
+    short = StoredRun(run.folder, run.record.model_copy(update={"test_run": True}))
+    full = StoredRun(
+        run.folder, run.record.model_copy(update={"id": run.record.id.model_copy(update={"leg": "performance"})})
+    )
+    layouts = PACK.benchmark(made.QWEN).layouts.value
+
+    def chosen(*runs: StoredRun, demonstration: bool = False) -> tuple[str, bool]:
+        return Attempts(runs, (), "v6.1", short=demonstration).layout(entry, "Server", layouts)
+
+    assert chosen(short, full) == ("loadgen", True)
+    assert chosen(run, full) == ("endpoints", True)
+    assert chosen(short, full, demonstration=True) == ("endpoints", True)
+    assert chosen(short) == ("endpoints", False)
+
+
+def test_an_optional_file_that_is_gone_is_told(
+    lay_out: Callable[..., PackageReport], client_store: ResultsStore
+) -> None:
+    (client_store.runs()[0].folder / REPORT / "report.txt").unlink()
+    with pytest.raises(MissingError, match="a file of the run is gone"):
         lay_out()
 
 
