@@ -11,10 +11,24 @@ RECOUNT = rule(
     mend="take the report as the client wrote it, or run it again",
     source="harness: every sample is told of once",
 )
+ANSWERS = rule(
+    "HN-EP-ANSWERS",
+    Severity.REJECT,
+    "a whole answer to every sample of both phases, by the client's own account of each",
+    mend="failures and failure_kinds in run.json tell what happened; mend that and run again",
+    source="harness: the client counts a failed request as wrong, a cut or empty answer as whole",
+)
+ROWS = rule(
+    "HN-EP-ROWS",
+    Severity.REJECT,
+    "every row of the data set asked alike in the measured phase",
+    mend="run it again over the whole data set of the round, in the configuration that the round has",
+    source="policies/sample counts (the checker does not look)",
+)
 FIGURES = rule(
     "HN-EP-FIGURES",
     Severity.REVIEW,
-    "latencies in events.jsonl that are those of the client's summary",
+    "latencies and a duration in events.jsonl that are those of the client's summary",
     mend="look at events.jsonl beside the summary, whose percentiles are of a histogram",
     source="harness: the client's figure is the one reported",
 )

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from harness import benchmarks
-from harness.clients.endpoints.config import LEG, layout_and_client
+from harness.clients.endpoints.config import LEG, REPORT, layout_and_client
 from harness.clients.endpoints.importer import copy_report
-from harness.clients.endpoints.report import ClientReport, find_report, read_report
+from harness.clients.endpoints.report import SINGLE, ClientReport, find_report, read_report
 from harness.config.engines import HttpEngine, ServedCheckpoint
 from harness.engines.base import Checkpoint, EngineInfo
 from harness.engines.launch import weights
@@ -16,7 +16,9 @@ from harness.errors import ConfigError, RunBroke
 from harness.events import LegFinished, LegStarted, Note, Observer
 from harness.gate.run_facts import ACCURACY
 from harness.ledger import ResultsStore, RunRecord, write_record
+from harness.ledger.hashes import sha256
 from harness.logs import LogError
+from harness.logs.endpoints import RESULT_SUMMARY
 from harness.runs.endings import end, end_dead_runs
 from harness.runs.endpoints_leg import CLOSED, finish
 from harness.runs.endpoints_record import RunOf, Tables
@@ -41,8 +43,8 @@ def import_run(
 ) -> RunRecord:
     """Imports the report in ``folder`` as a new attempt of the leg's row, gated like a run that was made here.
 
-    The report is copied; nothing in it is changed. ConfigError or MissingError where it is none, DatasetError where the
-    data set is not here, RunBroke where the report cannot be read.
+    The report is copied; nothing in it is changed. ConfigError or MissingError where it is none, or that of a run that
+    is kept already; DatasetError where the data set is not here, RunBroke where the report cannot be read.
     """
     layout_and_client(leg.pack, leg.benchmark)
     source = find_report(folder)
@@ -54,6 +56,7 @@ def import_run(
     told = {"endpoints": report.version or "not told"} | ({"endpoints_commit": report.commit} if report.commit else {})
     with store.lock():
         end_dead_runs(store, observer)
+        _not_twice(store, source)
         run_id, run_folder = store.new_attempt(leg.system, leg.benchmark, leg.scenario, LEG)
         record = RunOf(leg, data, info, command, told).started(run_id, note=UNWITNESSED)
         write_record(run_folder, record)
@@ -81,6 +84,20 @@ def one_row(legs: list[PlannedLeg]) -> PlannedLeg:
             mend="name it with --systems, --benchmarks and --scenarios",
         )
     return legs[0]
+
+
+def _not_twice(store: ResultsStore, source: Path) -> None:
+    """ConfigError for the report of a run that is kept already, of whatever row: one measurement is one result."""
+    name = next(str(name) for name in (RESULT_SUMMARY, SINGLE) if (source / name).is_file())
+    digest = sha256(source / name)
+    for run in store.readable_runs()[0]:
+        if run.record.hashes.get(f"{REPORT}/{name}") == digest:
+            raise ConfigError(
+                f"this report is that of {run.record.id} already",
+                where=source,
+                expected="a report that no run of the results folder has",
+                mend="move that run's folder away, if it was imported as what it is not",
+            )
 
 
 def _readable(source: Path) -> ClientReport:

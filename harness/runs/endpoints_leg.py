@@ -14,8 +14,10 @@ from harness.clients.endpoints.data import lay_out, link
 from harness.clients.endpoints.importer import import_report
 from harness.clients.endpoints.program import ClientProgram
 from harness.clients.endpoints.room import check_room
-from harness.errors import DatasetError, RunBroke
+from harness.config.engine_subject import STRICT_DIVISIONS
+from harness.errors import ConfigError, DatasetError, RunBroke
 from harness.events import LegFinished, LegStarted, Observer
+from harness.gate.endpoints_config import names_model
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord, write_record
 from harness.ledger.record import Warmup
@@ -68,6 +70,7 @@ def run_endpoints_leg(leg: PlannedLeg, group: ClientGroup, warmup: Warmup | None
     name = f"{leg.system}/{leg.benchmark}/{leg.scenario}/{LEG}"
     group.observer(LegStarted(name, str(started.folder), None))
     try:
+        _check_name(leg, group, started, asked)
         check_room(_phases(started.chosen, _scored_rows(leg, asked)), started.folder)
         _give(leg, group, started, asked)
         group.program.check(started.folder / CONFIG, layout_and_client(leg.pack, leg.benchmark)[0])
@@ -157,6 +160,20 @@ def _give(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: Asked) 
             f"the client reads one parquet file, and the data set has {len(tables)}", where=asked.dataset.name
         )
     lay_out(tables[0], started.folder, data.cache, asked.rows if asked.cut else None)
+
+
+def _check_name(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: Asked) -> None:
+    """ConfigError where the gate will refuse the name under which the servers serve, before hours are spent on it."""
+    name, judgement = group.serving.model, _judgement(leg, group, started, asked)
+    stands_in = judgement.departure.model is not None
+    if stands_in or group.division not in STRICT_DIVISIONS or names_model(name, leg.rules):
+        return
+    raise ConfigError(
+        f"the servers call the model {name}, and the entry is {group.division}: its report would be refused",
+        where=f"systems/{leg.system}/{leg.benchmark}.yaml: engine.checkpoint",
+        expected=f"a name that has {leg.rules.model.value.rpartition('/')[2]} in it",
+        mend="call the checkpoint's folder so, or serve it under that name",
+    )
 
 
 def _watch(leg: PlannedLeg, group: ClientGroup, name: str) -> Watch:

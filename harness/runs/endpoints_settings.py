@@ -27,6 +27,10 @@ from harness.runs.rates import target_qps
 
 _OFFLINE: Final = "Offline"
 _TOKENIZER_FILES: Final = ("tokenizer.json", "tokenizer_config.json")
+_AS_THE_CHECKPOINT: Final = frozenset(("vllm", "sglang", "torch"))
+"""Servers that sample by the checkpoint's generation_config.json where a request does not say how."""
+_OTHERWISE: Final = frozenset(("generation_config", "override_generation_config", "sampling_defaults"))
+"""Options by which they may do otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,14 @@ def choices(leg: PlannedLeg, endpoints: Sequence[str], model: str, rate: Rate, a
         workers=math.ceil(engine.clients.processes / replicas) * replicas,
         connections=engine.clients.connections * replicas,
         has_tokenizer=tokenizer_of(leg) is not None,
+        says_sampling=not _samples_as_the_checkpoint(engine),
     )
+
+
+def _samples_as_the_checkpoint(engine: HttpEngine) -> bool:
+    """Whether requests may leave sampling to the servers; of those that somebody else started nobody knows how."""
+    options = {name.replace("-", "_") for name in engine.options}
+    return engine.server in _AS_THE_CHECKPOINT and not engine.endpoints and not options & _OTHERWISE
 
 
 def tokenizer_of(leg: PlannedLeg) -> Path | None:

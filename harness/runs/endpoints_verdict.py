@@ -12,23 +12,21 @@ from typing import Any, Final
 
 from harness.benchmarks.base import Benchmark, Dataset, Score
 from harness.clients.endpoints.config import CONFIG, REPORT
-from harness.clients.endpoints.events import EVENTS, Phase
+from harness.clients.endpoints.events import EVENTS, INDEX, Phase
 from harness.clients.endpoints.importer import Imported, hash_report
-from harness.clients.endpoints.report import SINGLE
 from harness.gate import endpoints_ledger_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.findings import Finding, Severity, ordered
 from harness.gate.metric import ResultMetric
 from harness.gate.row_endpoints import EndpointsRow, check_endpoints_run
 from harness.gate.row_layout import RowPlace
-from harness.ledger.record import AccuracyEcho, Comparison, Result, RunRecord, State, Verdict, VerdictFinding
+from harness.ledger.record import AccuracyEcho, Result, RunRecord, State, Verdict, VerdictFinding
 from harness.logs import Document, read_config
 from harness.logs.values import shown
 from harness.rules import RulePack
 from harness.runs.endpoints_expected import Departure, expected_pack, judged
+from harness.runs.endpoints_recount import recounted
 from harness.runs.scoring import score_echo
 
-_COUNTED: Final = "n_samples_"
-_RATIO: Final = 0.05
 _DIGITS: Final = 1e-9
 _SUBMITTER: Final = "submitter"
 
@@ -57,10 +55,11 @@ def conclude(run_folder: Path, record: RunRecord, imported: Imported, judgement:
     )  # fmt: skip
     row = check_endpoints_run(run_folder / REPORT, place, expected)
     score = _score(imported, judgement)
+    held_to = expected.benchmark(run.benchmark).scenario(run.scenario)
     findings = [
         *judged(row.findings, judgement.departure),
-        *_recounted(imported),
-        *_rescored(imported, score),
+        *recounted(imported, judgement.dataset, expected, held_to, told=judgement.told),
+        *_rescored(imported, score, judgement.dataset),
         *(_unlike_told(run_folder) if judgement.told else ()),
     ]
     marks = [*record.not_submittable, *(["failed samples"] if imported.failure_kinds else [])]
@@ -156,34 +155,10 @@ def _accuracy(row: EndpointsRow, imported: Imported, score: Score | None, judgem
     return own.model_copy(update={"value": value, "evaluator": f"{version}; told a second time by {own.evaluator}"})
 
 
-def _recounted(imported: Imported) -> Iterator[Finding]:
-    if imported.report.form == "single":
-        yield R.OLD_FORM.broken(SINGLE, f"{SINGLE} alone")
-    if imported.unread is not None:
-        yield R.UNREAD.broken(EVENTS, imported.unread)
-    for pair in imported.comparisons:
-        found, expected = f"{pair.figure} {pair.harness:.6g}", f"the client's {pair.loadgen:.6g}"
-        if pair.figure.startswith(_COUNTED):
-            if pair.harness != pair.loadgen:
-                yield R.RECOUNT.broken(EVENTS, found, expected)
-        elif _far(pair):
-            yield R.FIGURES.broken(EVENTS, found, expected)
-    yield from _failed_unseen(imported)
-
-
-def _far(pair: Comparison) -> bool:
-    return abs(pair.harness - pair.loadgen) > _RATIO * pair.loadgen
-
-
-def _failed_unseen(imported: Imported) -> Iterator[Finding]:
-    """Failures where the summary has none: a figure of 0 has no ratio, and so no comparison."""
-    measured = imported.measured
-    if measured is not None and measured.errors and not imported.report.failed:
-        found = f"{_COUNTED}failed {len(measured.errors)}"
-        yield R.RECOUNT.broken(EVENTS, found, f"the client's {imported.report.failed}")
-
-
-def _rescored(imported: Imported, score: Score | None) -> Iterator[Finding]:
+def _rescored(imported: Imported, score: Score | None, dataset: Dataset | None) -> Iterator[Finding]:
+    """Where the client grades the answers otherwise. Samples without one are told of before."""
+    if score is None and dataset is not None and _scored_phase(imported) is not None:
+        yield R.RESCORED.broken(INDEX, "other rows in the scored phase", f"each of {dataset.rows} rows once")
     if score is None or score.value is None:
         return
     theirs = next((one.score for one in imported.report.scored if one.score is not None), None)

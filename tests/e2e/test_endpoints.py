@@ -104,10 +104,12 @@ def test_the_real_client_before_a_real_server(project: ScriptedProject, data: Pa
     summary = json.loads((folder / REPORT / "performance/result_summary.json").read_text(encoding="utf-8"))
     assert record.versions["endpoints"] == summary["version"]
     assert summary["n_samples_issued"] == ROWS
-    taken = project.run(
-        "run_harness", f"--import={folder}", f"--benchmarks={NAME}", "--scenarios=Offline", "--test_run", data=data
-    )
-    assert "attempt_02" in taken.err
+    importing = ("run_harness", f"--import={folder}", f"--benchmarks={NAME}", "--scenarios=Offline", "--test_run")
+    again = project.run(*importing, data=data)
+    assert again.code == 2
+    assert "is that of" in again.err  # one measurement is one result
+    taken = project.run(*importing, f"--results_dir={project.folder / 'elsewhere'}", data=data)
+    assert "attempt_01" in taken.err
 
 
 def test_an_interrupt_ends_all_of_it(project: ScriptedProject, data: Path) -> None:

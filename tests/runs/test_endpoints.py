@@ -20,11 +20,11 @@ from harness.ledger.record import Rate, Warmup
 from harness.runs.endpoints_import import import_run, one_row
 from harness.runs.endpoints_leg import ClientGroup, run_endpoints_leg
 from harness.runs.endpoints_session import ClientSession
-from harness.runs.endpoints_settings import choices, samples
+from harness.runs.endpoints_settings import asked_of, choices, samples
 from harness.runs.plan import PlannedLeg
 from harness.runs.servers import Serving
 from tests.clients.endpoints.fake_client import make_fake_client
-from tests.clients.endpoints.reports import Report, old_report
+from tests.clients.endpoints.reports import DATASET, MS, Report, old_report
 from tests.clients.endpoints.test_client import LAYOUT
 from tests.gate import made_endpoints as made
 from tests.runs.endpoints_made import BENCHMARK, PACK, ROWS, answers, dataset, leg, make_data, report
@@ -106,7 +106,21 @@ def test_a_report_becomes_a_run(
     assert {name: (s.correct, s.wrong) for name, s in record.accuracy.subsets.items()} == {
         "shopify_product_catalogue": (ROWS, 0)
     }
-    assert take(source).id.attempt == 2
+
+
+def test_one_report_is_one_run(take: Callable[..., RunRecord], data: Path, tmp_path: Path, store: ResultsStore) -> None:
+    source = report(answers(data), 1.0).write(tmp_path / "theirs")
+    record = take(source)
+    (run,) = store.runs()
+    for again in (source, run.folder):
+        with pytest.raises(ConfigError, match=f"this report is that of {record.id} already"):
+            take(again)
+    with pytest.raises(ConfigError, match="already"):
+        take(source, dataclasses.replace(leg(), system="OTHER"))
+    assert len(store.runs()) == 1
+    made = report(answers(data), 1.0)
+    made.summary["tps"] = 1.5
+    assert take(made.write(tmp_path / "others")).id.attempt == 2
 
 
 Change = Callable[[Report], object]
@@ -115,6 +129,41 @@ Change = Callable[[Report], object]
 def cut(made: Report) -> None:
     del made.events[2]["finish_reason"]
     made.summary["finish_reason_counts"] = {"stop": 79}
+
+
+def shifted(made: Report, ms: int) -> None:
+    """All answers of the measured phase later by so much, and a summary that has not seen it."""
+    for event in made.events:
+        if event["event_type"] == "sample.complete" and event["sample_uuid"] in made.index["performance"]:
+            event["timestamp_ns"] += ms * MS
+
+
+def asked_first(made: Report, row: int) -> None:
+    """Another row in place of the last one of the measured phase."""
+    last = list(made.index["performance"])[-1]
+    made.index["performance"][last] = row
+
+
+def emptied(made: Report, phase: str) -> None:
+    """An answer of a phase has no text, and nothing in the summary shows it."""
+    sample = next(iter(made.index[phase]))
+    for event in made.events:
+        if event["event_type"] == "sample.complete" and event["sample_uuid"] == sample:
+            event["data"] = ["TextModelOutput"]
+
+
+def half_failed(made: Report) -> None:
+    """A scored answer that broke off in mid-stream: an error, and a text all the same."""
+    sample = next(iter(made.index[DATASET]))
+    at = next(at for at, event in enumerate(made.events) if event["sample_uuid"] == sample)
+    told = {"event_type": "error.generic", "timestamp_ns": 1, "sample_uuid": sample, "data": ["ErrorData", "e", "gone"]}
+    made.events.insert(at + 1, told)
+
+
+def lost(made: Report) -> None:
+    """An answer of the scored phase that no event tells of."""
+    sample = next(iter(made.index[DATASET]))
+    made.events = [event for event in made.events if event["sample_uuid"] != sample]
 
 
 BREAKS: list[tuple[str, Change, set[str]]] = [
@@ -135,6 +184,18 @@ BREAKS: list[tuple[str, Change, set[str]]] = [
     ),
     ("uncounted", lambda made: made.accuracy["accuracy_scores"][0].pop("response_counts"), {"EP-ACC-COMPLETE"}),
     ("score", lambda made: made.accuracy["accuracy_scores"][0].update(score=WRONG_SCORE), {"HN-EP-SCORE"}),
+    ("empty", lambda made: emptied(made, "performance"), {"HN-EP-ANSWERS"}),
+    ("empty scored", lambda made: emptied(made, DATASET), {"HN-EP-ANSWERS"}),
+    ("half failed", half_failed, {"HN-EP-ANSWERS"}),
+    ("lost", lost, {"HN-EP-ANSWERS"}),
+    ("late", lambda made: shifted(made, 12_001), {"EP-LATENCY"}),
+    ("shorter", lambda made: asked_first(made, 0), {"HN-EP-ROWS"}),
+    ("beyond", lambda made: asked_first(made, 1 << 61), {"HN-EP-ROWS"}),
+    ("unmeasured", lambda made: made.index.pop("performance"), {"HN-EP-EVENTS"}),
+    ("unanswered", lambda made: made.index.pop(DATASET), {"HN-EP-EVENTS"}),
+    ("nothing", lambda made: made.index.clear(), {"HN-EP-EVENTS"}),
+    ("others", lambda made: made.index[DATASET].popitem(), {"HN-EP-SCORE"}),
+    ("negative", lambda made: made.summary.update(n_samples_issued=-1, n_samples_failed=-1), {"EP-FAILED"}),
     ("seeds", lambda made: made.config["settings"]["runtime"].update(dataloader_random_seed=42), {"EP-SEEDS"}),
 ]
 
@@ -177,7 +238,9 @@ def test_wrong_answers_are_scored_as_the_client_does(
     assert record.accuracy is not None
     assert record.accuracy.subsets["shopify_product_catalogue"].wrong == 2
     assert record.accuracy.value is None  # no number stands for a part of the benchmark's data set
-    assert "HN-EP-SCORE" in rejects(take(report(texts, score.value + 1e-6).write(tmp_path / "others")))
+    other = report(texts, score.value + 1e-6)
+    other.summary["tps"] = 1.5  # of another run
+    assert "HN-EP-SCORE" in rejects(take(other.write(tmp_path / "others")))
 
 
 def test_a_report_without_its_events_is_doubted(take: Callable[..., RunRecord], data: Path, tmp_path: Path) -> None:
@@ -309,6 +372,20 @@ def test_a_run_of_ours(group: ClientGroup, data: Path, tmp_path: Path, monkeypat
     assert record.warmup == WARM
 
 
+def test_a_served_name_that_the_gate_refuses_is_told_before_the_run(group: ClientGroup) -> None:
+    trained = dataclasses.replace(
+        INFO, checkpoint=Checkpoint("m", "ab" * 32, stand_in=False, weight_data_type="nvfp4"), not_submittable=()
+    )
+    for name, division in (("qwen3-vl-nvfp4", "closed"), ("qwen3-vl-nvfp4", "network")):
+        serving = dataclasses.replace(group.serving, model=name, info=trained)
+        with pytest.raises(ConfigError, match=f"call the model {name}, and the entry is {division}"):
+            run_endpoints_leg(leg(), dataclasses.replace(group, serving=serving, division=division), WARM)
+    for name, division in (("qwen3-vl-nvfp4", "open"), ("x/Qwen3-VL-235B-A22B-Instruct-NVFP4", "closed")):
+        serving = dataclasses.replace(group.serving, model=name, info=trained)
+        with pytest.raises(RunBroke, match="report cannot be read"):  # it ran
+            run_endpoints_leg(leg(), dataclasses.replace(group, serving=serving, division=division), WARM)
+
+
 def test_a_configuration_that_is_not_the_one_it_was_given_is_refused(
     group: ClientGroup, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,6 +440,23 @@ def test_a_share_is_of_the_same_clients_offline_run(
     assert rate.origin == f"{ran.id} x 0.5"
 
 
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        ({"server": "vllm", "version": "0.32"}, False),
+        ({"server": "vllm", "version": "0.32", "options": {"override_generation_config": {"top_k": 1}}}, True),
+        ({"server": "vllm", "version": "0.32", "options": {"generation-config": "vllm"}}, True),
+        ({"server": "trtllm-serve", "version": "1.3"}, True),
+        ({"server": "vllm", "version": "0.32", "endpoints": ["http://127.0.0.1:9"]}, True),
+    ],
+)
+def test_sampling_is_said_where_servers_would_sample_otherwise(engine: dict[str, Any], said: bool) -> None:
+    served = leg().config.model_dump(mode="json")["engine"] | {"endpoints": []} | engine
+    planned = leg(engine=served)
+    chosen = choices(planned, ["http://127.0.0.1:9"], "m", Rate(target_qps=1.0, origin="x"), asked_of(planned, None))
+    assert chosen.says_sampling is said
+
+
 def test_without_the_client_nothing_is_started(
     store: ResultsStore, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,8 +502,7 @@ def test_a_token_benchmark_is_run_by_the_same_code(
     made.change_data(written / "performance/result_summary.json", "run_config", {})
     monkeypatch.setenv("FAKE_REPORT", str(written))
     record = run_endpoints_leg(planned, own, WARM)
-    assert rejects(record) == set()
-    assert "HN-EP-EVENTS" in reviews(record)
+    assert rejects(record) == {"HN-EP-EVENTS"}  # of a run of ours they are asked for
     assert record.result is not None
     assert record.result.units.startswith("Samples/s")
     assert record.accuracy is not None

@@ -156,7 +156,7 @@ def test_the_variant_is_another_engine_with_the_same_checkpoint(dry_run: DryRun,
     servers = dry_run(system, "Server", "--variant=trtllm", benchmark=VLM)
     assert len(servers) == REPLICAS[system]
     for server in servers:
-        assert server.command[:2] == ["trtllm-serve", "/models/qwen3-vl-235b-a22b-nvfp4"]
+        assert server.command[:2] == ["trtllm-serve", "/models/Qwen3-VL-235B-A22B-Instruct-NVFP4"]
         assert server.options["kv_cache_config"] == {
             "dtype": "fp8",
             "enable_block_reuse": False,

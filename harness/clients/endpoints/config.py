@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
 
+from harness.engines.base import Sampling
 from harness.errors import ConfigError
 from harness.rules import BenchmarkRules, RulePack
 from harness.rules.benchmark import ClientData, ClientDataset, ClientScoredDataset, EndpointsClient, ImageRules
@@ -26,6 +28,7 @@ DATA: Final = "data"
 _OFFLINE: Final = "Offline"
 _PERFORMANCE, _ACCURACY = "performance", "accuracy"
 _CAP: Final = "max_new_tokens"
+_SAMPLING: Final = frozenset(each.name for each in dataclasses.fields(Sampling))
 _IMAGE_BUFFER: Final = 16 << 20
 """Bytes of the client's sockets between its processes: a request with an image does not fit in the usual ones."""
 _READY_S: Final = 600.0
@@ -38,7 +41,8 @@ class Choices:
 
     ``endpoints`` are base URLs of servers that serve ``model`` under that name; ``has_tokenizer`` is whether its
     tokenizer is linked into the run's folder, else the client looks for one. ``samples`` and ``rate`` (samples/s) are
-    None where the data decide. ``caps`` are new tokens an answer may have, by leg.
+    None where the data decide. ``caps`` are new tokens an answer may have, by leg. ``says_sampling`` is whether the
+    servers would sample otherwise than the round does where a request does not say how.
     """
 
     name: str
@@ -52,6 +56,7 @@ class Choices:
     workers: int
     connections: int
     has_tokenizer: bool = False
+    says_sampling: bool = False
 
     def __post_init__(self) -> None:
         if not self.endpoints or self.workers % len(self.endpoints):
@@ -89,7 +94,7 @@ def config_text(pack: RulePack, benchmark: str, chosen: Choices) -> str:
 def client_config(pack: RulePack, benchmark: str, chosen: Choices) -> dict[str, Any]:
     """The same as an object: official seeds and duration, the data's revision, no sampling but what the round says.
 
-    What the round leaves to the checkpoint (no ``top_p`` where the server takes its own) is not written at all.
+    What the round leaves to the checkpoint is not written at all where the servers take it from there.
     """
     layout, client = layout_and_client(pack, benchmark)
     rules, data = pack.benchmark(benchmark), client.data(chosen.scenario)
@@ -113,6 +118,8 @@ def _model_params(
 ) -> dict[str, Any]:
     ruled = rules.endpoints_model_params
     required = {} if ruled is None else dict(ruled.value.required)
+    if ruled is not None and isinstance(rules, ImageRules) and chosen.says_sampling:
+        required = {name: value for name, value in ruled.value.allowed.items() if name in _SAMPLING} | required
     params = {"name": chosen.model, **required, _CAP: chosen.caps[_PERFORMANCE]}
     if client.skip_special_tokens is not None:
         params["skip_special_tokens"] = client.skip_special_tokens

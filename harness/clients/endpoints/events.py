@@ -36,6 +36,7 @@ class _Sample:
     done_ns: int = _NEVER
     error: str | None = None
     finish: str | None = None
+    empty: bool = False
     text: str | None = None
 
 
@@ -54,6 +55,8 @@ class Phase:
     texts: tuple[str | None, ...] = field(repr=False)
     unfinished: int = 0
     """Answers without a reason why they ended: streams that were cut, which the client takes for whole."""
+    empty: int = 0
+    """Answers without a text: to the client they are answers like all others, and fast ones."""
 
     @property
     def issued(self) -> int:
@@ -64,6 +67,12 @@ class Phase:
     def completed(self) -> int:
         """Samples that came back, failed ones among them."""
         return int((self.done_ns != _NEVER).sum())
+
+    @property
+    def span_ns(self) -> int | None:
+        """From the first issue to the last completion; None where nothing was issued, or came back."""
+        issued, done = (times[times != _NEVER] for times in (self.issued_ns, self.done_ns))
+        return int(done.max() - issued.min()) if len(issued) and len(done) else None
 
     @property
     def latencies_ns(self) -> Int64Array:
@@ -143,9 +152,10 @@ def _take(sample: _Sample, event: Mapping[str, Any], *, keep: bool) -> None:
     elif kind == _FIRST:
         sample.first_ns = at_ns
     elif kind == _COMPLETE:
-        sample.done_ns, sample.finish = at_ns, _text_or_none(event.get("finish_reason"))
+        text = text_of(event.get("data"))
+        sample.done_ns, sample.finish, sample.empty = at_ns, _text_or_none(event.get("finish_reason")), not text
         if keep:
-            sample.text = text_of(event.get("data"))
+            sample.text = text
     elif kind.startswith(_ERROR):
         sample.error = _error_of(event.get("data"))
 
@@ -191,4 +201,5 @@ def _phase(samples: list[_Sample], rows: list[int]) -> Phase:
         errors={at: s.error for at, s in enumerate(samples) if s.error is not None},
         texts=tuple(s.text for s in samples),
         unfinished=sum(s.finish is None for s in answered),
+        empty=sum(s.empty for s in answered),
     )

@@ -14,6 +14,7 @@ import numpy as np
 from harness.clients.endpoints.config import CONFIG, REPORT
 from harness.clients.endpoints.events import PERFORMANCE, Phase, read_phases
 from harness.clients.endpoints.report import ClientReport, read_report, report_files
+from harness.engines.replies import EMPTY
 from harness.errors import MissingError
 from harness.ledger.hashes import sha256
 from harness.ledger.record import Comparison, Counts, FailedSample
@@ -23,6 +24,7 @@ KEPT_FAILURES: Final = 100
 FAILED: Final = "request_failed"
 UNFINISHED: Final = "cut"
 NEVER_CAME: Final = "never_completed"
+DURATION: Final = "duration_ns"
 _P99: Final = 99
 
 
@@ -42,14 +44,15 @@ class Imported:
     @property
     def counts(self) -> Counts:
         """Samples of the measured phase as the client counted them; what it does not tell is outstanding."""
-        issued, completed, failed = (n or 0 for n in (self.report.issued, self.report.completed, self.report.failed))
+        told = (self.report.issued, self.report.completed, self.report.failed, self.report.tokens)
+        issued, completed, failed, tokens = (max(0, count or 0) for count in told)
         failed = min(failed, issued)
         return Counts(
             issued=issued,
             answered=max(0, min(completed, issued) - failed),
             failed=failed,
             outstanding=max(0, issued - completed),
-            output_tokens=self.report.tokens or 0,
+            output_tokens=tokens,
         )
 
     @property
@@ -64,12 +67,13 @@ class Imported:
 
     @property
     def failure_kinds(self) -> dict[str, int]:
-        """How many samples of all phases failed, were cut, or never came back."""
+        """How many samples of all phases failed, were cut, have no text, or never came back."""
         kinds: Counter[str] = Counter()
         for phase in self.phases.values():
             kinds[FAILED] += len(phase.errors)
             kinds[UNFINISHED] += phase.unfinished
-            kinds[NEVER_CAME] += phase.issued - phase.completed
+            kinds[EMPTY] += phase.empty
+            kinds[NEVER_CAME] += len(phase.rows) - phase.completed
         return {kind: count for kind, count in kinds.items() if count > 0}
 
     @property
@@ -127,6 +131,8 @@ def _figures(phase: Phase) -> dict[str, float]:
         "n_samples_completed": float(phase.completed),
         "n_samples_failed": float(len(phase.errors)),
     }
+    if phase.span_ns is not None:
+        figures[DURATION] = float(phase.span_ns)
     for name, spans in (("latency", phase.latencies_ns), ("ttft", phase.ttft_ns)):
         if len(spans):
             figures[f"{name}.percentiles.99.0"] = float(np.percentile(spans, _P99))
@@ -137,4 +143,6 @@ def _figures(phase: Phase) -> dict[str, float]:
 def _told(report: ClientReport) -> dict[str, float]:
     counts = {"issued": report.issued, "completed": report.completed, "failed": report.failed}
     told = {f"n_samples_{name}": float(count) for name, count in counts.items() if count is not None}
+    if report.duration_ns is not None:
+        told[DURATION] = float(report.duration_ns)
     return told | dict(report.figures)

@@ -79,6 +79,15 @@ def test_the_rounds_values_are_written_and_no_others() -> None:
     assert "*id" not in config_text(PACK, made.QWEN, choices("Server"))
 
 
+@pytest.mark.parametrize("scenario", ["Offline", "Server", "Interactive"])
+def test_servers_that_would_sample_otherwise_are_told(scenario: str, tmp_path: Path) -> None:
+    written = client_config(PACK, made.QWEN, choices(scenario, says_sampling=True))
+    sampling = PACK.benchmark(made.QWEN).sampling.value
+    said = {key: written["model_params"][key] for key in ("temperature", "top_p", "top_k", "repetition_penalty")}
+    assert said == {**sampling.model_dump(include={"temperature", "top_p", "top_k"}), "repetition_penalty": 1.0}
+    assert gate_says(tmp_path, made.QWEN, scenario, written) == []
+
+
 def test_streams_where_the_scenario_is_paced() -> None:
     streaming = {
         s: client_config(PACK, made.QWEN, choices(s))["model_params"]["streaming"]

@@ -87,6 +87,18 @@ def test_a_stream_that_was_cut_shows(tmp_path: Path) -> None:
     assert read_phases(report.write(tmp_path))["performance"].unfinished == 1
 
 
+def test_an_answer_without_a_text_shows(tmp_path: Path) -> None:
+    phases = read_phases(Report(texts=("ab", None, "", "d")).write(tmp_path))
+    assert (phases["performance"].empty, phases[DATASET].empty) == (20, 1)  # one that failed is told of as that
+
+
+def test_the_span_is_from_the_first_issue_to_the_last_completion(tmp_path: Path) -> None:
+    report = Report()
+    assert read_phases(report.write(tmp_path / "whole"))["performance"].span_ns == report.summary["duration_ns"]
+    report.events = []
+    assert read_phases(report.write(tmp_path / "empty"))["performance"].span_ns is None
+
+
 def test_a_sample_that_never_came_back_shows(tmp_path: Path) -> None:
     report = Report()
     report.events = [e for e in report.events if e["event_type"] != "sample.complete" or e is report.events[2]]
