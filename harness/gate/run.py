@@ -171,13 +171,13 @@ def _answers(facts: RunFacts) -> Iterator[Finding]:
         return
     if coverage.empty:
         yield R.ACCURACY_EMPTY.broken(facts.path, f"{coverage.empty} answers without a token")
-    if facts.token_rules is None:
-        return
-    cap = facts.audit.output_cap if facts.leg in AUDITS else facts.token_rules.output_caps.accuracy
-    if coverage.longest > cap.value:
+    caps = facts.rules.output_caps
+    own = None if caps is None else caps.accuracy
+    cap = facts.audit.output_cap if facts.leg in AUDITS else own
+    if cap is not None and coverage.longest > cap.value:
         found = f"an answer of {coverage.longest} tokens"
         yield R.ACCURACY_TOKENS.broken(facts.path, found, f"at most {cap.value}", source=cap.source)
-    if coverage.miscounted:
+    if facts.token_rules is not None and coverage.miscounted:
         found = f"{coverage.miscounted} answers whose token count is not that of their ids"
         yield R.ACCURACY_TOKENS.broken(facts.path, found)
 

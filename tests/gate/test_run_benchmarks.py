@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.gate import Expectation, Finding, Severity, check_run, result_metric
+from harness.gate import Coverage, Expectation, Finding, Severity, check_run, result_metric
 from harness.logs import DetailLog
 from harness.rules import load
 from tests.gate.full_length import DETAIL, facts
@@ -144,6 +144,18 @@ def test_one_change_breaks_one_rule(run, scenario, leg, changes, rule, closed, o
 )
 def test_what_is_allowed(run, scenario, changes):
     assert check(run(scenario, "performance", **changes), scenario, "performance") == []
+
+
+@pytest.mark.parametrize(("longest", "found"), [(150, {}), (151, {"ACC-TOKENS": "review"})])
+def test_answers_of_text_are_held_to_the_cap_by_their_counts_alone(run, longest, found):
+    coverage = Coverage(8000, 8000, 0, 0, longest=longest, miscounted=8000)
+    assert severities(check(run("Interactive", "accuracy"), "Interactive", "accuracy", coverage=coverage)) == found
+
+
+def test_a_round_without_a_cap_holds_text_to_none(run):
+    coverage = Coverage(48289, 48289, 0, 0, longest=10**6)
+    found = check(run("Interactive", "accuracy"), "Server", "accuracy", pack=load("v6.0"), coverage=coverage)
+    assert "ACC-TOKENS" not in severities(found)
 
 
 def test_a_library_of_the_shortest_replay_passes(run):

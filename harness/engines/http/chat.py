@@ -38,6 +38,7 @@ class ChatReader:
 
     __slots__ = (
         "_calls",
+        "_cap",
         "_content",
         "_done",
         "_events",
@@ -50,10 +51,12 @@ class ChatReader:
         "first",
     )
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, cap: int) -> None:
+        """``cap`` is how many tokens were asked for at most: a server that goes beyond it did not read that."""
         self.first: int | None = None
         """:data:`NO_ID` once something of the reply came."""
         self._model = model
+        self._cap = cap
         self._events = EventStream()
         self._content: list[str] = []
         self._reasoning: list[str] = []
@@ -140,6 +143,8 @@ class ChatReader:
             raise BadAnswer(BAD_ANSWER, f"says that the reply ended by {self._finish!r}")
         if self._usage is None:
             raise BadAnswer(BAD_ANSWER, "did not say how many tokens the reply has")
+        if self._usage > self._cap:
+            raise BadAnswer(BAD_ANSWER, f"answered with {self._usage} tokens where {self._cap} were the most")
         reply: dict[str, object] = {"content": "".join(self._content)}
         if self._reasoning:
             reply["reasoning"] = "".join(self._reasoning)

@@ -71,7 +71,7 @@ class Course:
     def reader(self) -> IdsReader | ChatReader:
         """For one answer."""
         expected = self._expected
-        return IdsReader(expected) if self._store is None else ChatReader(expected.model)
+        return IdsReader(expected) if self._store is None else ChatReader(expected.model, expected.cap)
 
     def unservable(self, requests: Requests, place: int) -> Failure | None:
         """Why a request cannot be sent, where it cannot."""

@@ -33,6 +33,7 @@ from tests.engines.http.play import (
     workload,
 )
 
+CAP = 64
 CHATS = [
     {"messages": [{"role": "user", "content": "wie geht's?"}]},
     {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,ü"}}]}]},
@@ -64,7 +65,7 @@ def call(index: int, arguments: str | None = None, **more: Any) -> dict[str, Any
 
 
 def read(*contents: Any, whole: bool = False) -> tuple[dict[str, Any], Finish, int]:
-    reader = ChatReader(MODEL)
+    reader = ChatReader(MODEL, CAP)
     if whole:
         reply = reader.whole(json.dumps(contents[0]).encode())
     else:
@@ -223,7 +224,7 @@ def test_reasoning_that_is_told_under_both_names_is_taken_once() -> None:
 def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
     contents = [*(delta(content=text) for text in texts), delta("stop"), counts(len(texts))]
     data = b"".join(frame(content) for content in contents) + DONE
-    reader = ChatReader(MODEL)
+    reader = ChatReader(MODEL, CAP)
     for place in range(0, len(data), size):
         reader.feed(data[place : place + size])
     assert json.loads(reader.finish().data) == {"content": "".join(texts)}
@@ -249,12 +250,29 @@ def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
         ([[1]], "bad_answer", "no chat completion"),
         ([{"choices": 5}], "bad_answer", "no chat completion"),
         ([delta() | {"usage": 5}], "bad_answer", "no chat completion"),
+        ([delta("length", content="a"), counts(CAP + 1)], "bad_answer", "65 tokens where 64 were the most"),
     ],
 )
 def test_replies_that_are_none(contents: list[Any], kind: str, words: str) -> None:
     with pytest.raises(BadAnswer, match=words) as caught:
         read(*contents)
     assert caught.value.kind == kind
+
+
+def test_an_answer_of_as_many_tokens_as_were_asked_for_is_whole() -> None:
+    assert read(delta("length", content="a"), counts(CAP)) == ({"content": "a"}, Finish.LENGTH, CAP)
+
+
+def test_a_server_that_does_not_read_the_cap_is_found_out(store: BodyStore) -> None:
+    told = [delta(content="a"), delta("stop"), counts(9)]
+
+    def play(peer: Peer) -> None:
+        peer.request()
+        peer.send(HEAD, *(chunk(frame(each)) for each in told), chunk(DONE), END)
+
+    with server(play) as running, core_of(running.url) as core:
+        core.submit(requests(1, workload(bodies=store.path, cap=8)))
+        assert drive(core, 1).failures[100].kind == "bad_answer"
 
 
 def test_an_answer_without_content_is_told_as_one_and_judged_by_who_asked() -> None:
@@ -277,7 +295,7 @@ def test_prompts_that_the_server_counts_otherwise_are_counted(tmp_path: Path) ->
 
 
 def test_a_stream_that_breaks_off() -> None:
-    reader = ChatReader(MODEL)
+    reader = ChatReader(MODEL, CAP)
     reader.feed(frame(delta("stop", content="a")))
     with pytest.raises(BadAnswer) as caught:
         reader.finish()
