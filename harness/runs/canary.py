@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from harness.benchmarks.base import Benchmark, Canary
-from harness.engines.base import Sampling
+from harness.engines.base import Engine, Sampling
 from harness.engines.group import EngineGroup
 from harness.errors import RunBroke
 from harness.runs.engine_up import asked
@@ -16,8 +19,8 @@ _PATIENCE_S = 120.0
 
 
 def sing(engine: EngineGroup, benchmark: Benchmark, leg: PlannedLeg, work: Path) -> list[str]:
-    """Sends the benchmark's canaries to a running engine; one line for each that came back well. ``work`` is a folder
-    that the engine can read.
+    """Sends the benchmark's canaries to every replica of a running engine; one line for each that came back well.
+    ``work`` is a folder that the engine can read.
 
     RunBroke names what was wrong with an answer. Of a stand-in checkpoint no sense is expected, only whole tokens
     or text.
@@ -27,15 +30,31 @@ def sing(engine: EngineGroup, benchmark: Benchmark, leg: PlannedLeg, work: Path)
     stand_in = checkpoint is None or checkpoint.stand_in
     with asked(engine) as client:
         for canary in benchmark.canaries(stand_in_checkpoint=stand_in):
-            sampling = _sampling(leg, benchmark, canary)
-            answered = ask(client, canary.prompts, sampling, dataset="canary", patience_s=_PATIENCE_S, work=work)
-            findings = canary.check([answered.data[i] for i in range(len(canary.prompts))])
-            if findings:
-                raise RunBroke(
-                    f"canary {canary.name}: {findings[0].what}", expected=findings[0].expected, where=leg.name
-                )
+            for who, said in _said(client, canary, _sampling(leg, benchmark, canary), work):
+                for finding in canary.check(said):
+                    raise RunBroke(f"canary {who}: {finding.what}", expected=finding.expected, where=leg.name)
             lines.append(f"canary {canary.name}: well")
     return lines
+
+
+def _said(engine: Engine, canary: Canary, sampling: Sampling, work: Path) -> Iterator[tuple[str, list[bytes]]]:
+    """Which canary this is, in words, and what each replica answers, in order of the prompts: one that is not as the
+    others are must not hide among them.
+
+    Each prompt is asked as often as there are replicas, all at once, so that it goes to each of them. Where it did not,
+    answers are looked at in the order they were asked.
+    """
+    names, prompts = engine.info().replicas, len(canary.prompts)
+    copies = len(names)
+    answered = ask(engine, canary.prompts, sampling, dataset="canary", patience_s=_PATIENCE_S, work=work, copies=copies)
+    numbers = np.arange(prompts * copies).reshape(prompts, copies)
+    replicas = engine.replicas_of(numbers.reshape(-1)).reshape(numbers.shape)
+    by_replica = bool((np.sort(replicas, axis=1) == np.arange(copies)).all())
+    if by_replica:
+        numbers = np.take_along_axis(numbers, np.argsort(replicas, axis=1), axis=1)
+    for name, own in zip(names, numbers.T.tolist(), strict=True):
+        replica = f", replica {name}" if by_replica and copies > 1 else ""
+        yield canary.name + replica, [answered.data[number] for number in own]
 
 
 def _sampling(leg: PlannedLeg, benchmark: Benchmark, canary: Canary) -> Sampling:

@@ -62,26 +62,35 @@ def _sizes(event: Answers) -> Iterator[tuple[int, int]]:
 
 
 def ask(
-    engine: Engine, questions: Questions, sampling: Sampling, *, dataset: str, patience_s: float, work: Path
+    engine: Engine,
+    questions: Questions,
+    sampling: Sampling,
+    *,
+    dataset: str,
+    patience_s: float,
+    work: Path,
+    copies: int = 1,
 ) -> Answered:
     """Asks all questions at once and waits for every answer. Chats lie in a file in ``work`` meanwhile.
 
-    RunBroke where one fails, EngineDied where that is because a replica died, or nothing comes for ``patience_s``.
+    Each is asked ``copies`` times in a row: request i is of question ``i // copies``. RunBroke where one fails,
+    EngineDied where that is because a replica died, or nothing comes for ``patience_s``.
     """
-    with _requests(questions, sampling, dataset, work) as requests:
+    with _requests(questions, sampling, dataset, work, copies) as requests:
         return _asked(engine, requests, dataset, patience_s)
 
 
 @contextmanager
-def _requests(questions: Questions, sampling: Sampling, dataset: str, work: Path) -> Iterator[Requests]:
-    numbers = range(len(questions))
+def _requests(questions: Questions, sampling: Sampling, dataset: str, work: Path, copies: int) -> Iterator[Requests]:
+    numbers = range(copies * len(questions))
+    rows = [number // copies for number in numbers]
     if isinstance(questions, PromptTable):
-        yield Requests(Workload(dataset, sampling, TokenEvents.NONE), numbers, numbers, questions, numbers)
+        yield Requests(Workload(dataset, sampling, TokenEvents.NONE), numbers, rows, questions, rows)
         return
     path = _stored(questions, dataset, work)
     try:
         workload = Workload(dataset, sampling, TokenEvents.NONE, str(path.absolute()))
-        yield Requests(workload, numbers, numbers, PromptTable.empty(0), ())
+        yield Requests(workload, numbers, rows, PromptTable.empty(0), ())
     finally:
         path.unlink(missing_ok=True)
 
