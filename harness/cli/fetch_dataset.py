@@ -9,6 +9,10 @@ from harness import benchmarks, env, rules
 from harness.benchmarks.download import Fetched, State, Told, megabytes
 from harness.benchmarks.gpt_oss_120b.fetch import Source, described
 from harness.benchmarks.gpt_oss_120b.files import NAME as GPT_OSS
+from harness.benchmarks.qwen3_6_27b import dataset as trajectories
+from harness.benchmarks.qwen3_6_27b import fetch as published
+from harness.benchmarks.qwen3_6_27b.files import NAME as TRAJECTORIES
+from harness.benchmarks.qwen3_6_27b.sampling import rules_of
 from harness.benchmarks.qwen3_vl_235b_a22b import fetch as catalogue
 from harness.benchmarks.qwen3_vl_235b_a22b.files import NAME as QWEN3_VL
 from harness.benchmarks.qwen3_vl_235b_a22b.files import tables
@@ -28,15 +32,20 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--data_dir", type=folder, metavar="DIR", help="where data sets lie (default: build/data)")
     parser.add_argument("--verify", action="store_true", help="check the files that are there; ask no network")
     parser.add_argument(
-        "--adopt", type=folder, metavar="FILE", help=f"{QWEN3_VL}: take a table that you put there; with --revision"
+        "--adopt",
+        type=folder,
+        metavar="FILE",
+        help=f"{QWEN3_VL}: take a table that you put there, with --revision; {TRAJECTORIES}: copy a file that you have",
     )
     parser.add_argument("--revision", metavar="SHA", help="of what revision the table of --adopt is, as you know")
     options = parser.parse_args(argv)
-    if options.benchmark not in (GPT_OSS, QWEN3_VL):
-        raise UnknownName("benchmark", options.benchmark, [GPT_OSS, QWEN3_VL])
+    if options.benchmark not in (GPT_OSS, QWEN3_VL, TRAJECTORIES):
+        raise UnknownName("benchmark", options.benchmark, [GPT_OSS, QWEN3_VL, TRAJECTORIES])
     pack, data_dir = rules.load(options.round), options.data_dir or env.data_dir()
     if options.benchmark == QWEN3_VL:
         return _catalogue(pack, data_dir, options)
+    if options.benchmark == TRAJECTORIES:
+        return _trajectories(pack, data_dir, options)
     if options.adopt or options.revision:
         raise ConfigError(f"--adopt and --revision are for {QWEN3_VL}", where=f"--benchmark={options.benchmark}")
     return _gpt_oss(pack, data_dir, verify=options.verify)
@@ -75,6 +84,21 @@ def _catalogue(pack: RulePack, data_dir: Path, options: argparse.Namespace) -> i
         OUT.print(f"{table.table}: {read.rows:,} rows, {read.files[0].path}", markup=False)
         for line in benchmark.ready_to_score(read):
             OUT.print(line, markup=False)
+    return _complete(place)
+
+
+def _trajectories(pack: RulePack, data_dir: Path, options: argparse.Namespace) -> int:
+    if options.revision:
+        raise ConfigError(f"--revision is for {QWEN3_VL}", where=f"--benchmark={TRAJECTORIES}")
+    own, place = rules_of(pack), data_dir / TRAJECTORIES
+    data = own.performance_data.value
+    published.refuse_stand_in(place)
+    if options.adopt:
+        published.adopt(options.adopt, place, data)
+    elif not options.verify:
+        published.fetch(place, published.address(pack, data), data)
+    read = trajectories.read(place, own)
+    OUT.print(f"{len(read.trajectories)} trajectories of {read.turns:,} turns: {read.file.path}", markup=False)
     return _complete(place)
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 
 from harness import benchmarks, env, rules
+from harness.benchmarks.base import Made
+from harness.benchmarks.qwen3_6_27b import standin as trajectories
+from harness.benchmarks.qwen3_6_27b.files import NAME as TRAJECTORIES
+from harness.benchmarks.qwen3_6_27b.sampling import rules_of
 from harness.cli.console import OUT
 from harness.cli.options import folder
 from harness.errors import EXIT_OK
@@ -21,10 +25,18 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--round", default=rules.LATEST, help="whose row counts (default: %(default)s)")
     parser.add_argument("--data_dir", type=folder, metavar="DIR", help="where data sets lie (default: build/data)")
     options = parser.parse_args(argv)
-    benchmark = benchmarks.get(options.benchmark, rules.load(options.round))
-    made = benchmark.make_dataset(options.data_dir or env.data_dir(), seed=options.seed, rows=options.rows)
+    made = _made(options)
     word = "made" if made.made else "is there already"
     OUT.print(
         f"stand-in data set {word}: {made.folder} (not the benchmark's: runs on it are never submittable)", markup=False
     )
     return EXIT_OK
+
+
+def _made(options: argparse.Namespace) -> Made:
+    pack, data_dir = rules.load(options.round), options.data_dir or env.data_dir()
+    if options.benchmark == TRAJECTORIES:  # No leg runs it yet, so it is none of the benchmarks that are offered.
+        own = rules_of(pack)
+        return trajectories.make_dataset(data_dir / TRAJECTORIES, seed=options.seed, rules=own, rows=options.rows)
+    benchmark = benchmarks.get(options.benchmark, pack)
+    return benchmark.make_dataset(data_dir, seed=options.seed, rows=options.rows)

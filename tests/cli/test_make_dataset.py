@@ -56,3 +56,14 @@ def test_rows_of_a_benchmark_that_cannot(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a stand-in of 5 rows"):
         make_dataset.run(["--rows=5", f"--data_dir={tmp_path}"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_trajectories_although_no_leg_runs_them_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--benchmark=qwen3.6-27b", f"--data_dir={tmp_path}"]
+    assert make_dataset.run(options) == 0
+    assert f"stand-in data set made: {tmp_path}/qwen3.6-27b" in capsys.readouterr().out
+    assert make_dataset.run([*options, "--rows=5"]) == 0
+    text = (tmp_path / "qwen3.6-27b" / "agentic_coding_2.5h.jsonl").read_text()
+    assert text.count('"turn":1,') == 5
+    with pytest.raises(UnknownName, match=r"unknown benchmark 'qwen3\.6-27b'"):
+        make_dataset.run([*options, "--round=v6.0"])

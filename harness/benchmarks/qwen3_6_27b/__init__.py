@@ -1,0 +1,1 @@
+"""qwen3.6-27b, the agentic benchmark: recorded trajectories, replayed turn by turn, and BFCL for accuracy."""
