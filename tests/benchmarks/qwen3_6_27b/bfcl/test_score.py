@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.benchmarks.qwen3_6_27b.bfcl.environment import Environment
+from harness.benchmarks.qwen3_6_27b.bfcl.figures import Figures
+from harness.benchmarks.qwen3_6_27b.bfcl.score import Graded, Reached, accuracy_text, score, targets
+from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORY_OF
+from harness.benchmarks.qwen3_6_27b.bfcl.table import Table
+from harness.errors import MissingError, RunBroke
+from tests.benchmarks.qwen3_6_27b.bfcl.made import RULES, reply, right_calls
+
+
+def right_answers(asked: Table) -> dict[int, bytes]:
+    """A right answer to each row."""
+    numbers = [int(row.id.rpartition("_")[2]) for row in asked.rows]
+    return {i: reply("So.", right_calls(row.subset, numbers[i])) for i, row in enumerate(asked.rows)}
+
+
+def first(asked: Table, subset: str) -> int:
+    return next(i for i, row in enumerate(asked.rows) if row.subset == subset)
+
+
+def graded(asked: Table, environment: Environment, changed: dict[int, bytes] | None = None, **more) -> Graded:
+    answers = right_answers(asked) | (changed or {})
+    return score(answers.items(), asked, RULES, environment, **more)
+
+
+def call(arguments: object, name: str = "garden_water") -> bytes:
+    return reply("", [{"function": {"name": name, "arguments": arguments}}])
+
+
+def test_right_answers_are_right_to_the_row(asked: Table, environment: Environment) -> None:
+    found = graded(asked, environment)
+    assert found.score.value == 100.0
+    assert found.score.key == "overall_accuracy"
+    assert found.score.stand_in
+    assert found.score.evaluator == "mlperf-inference-harness with bfcl-eval 2026.3.23"
+    assert {subset.name: subset.correct for subset in found.score.subsets} == {
+        category: sum(row.category == category for row in asked.rows) for category in RULES.accuracy_subsets.value
+    }
+    assert found.figures is not None
+    assert found.figures.normalised == 100
+    assert found.score.notes == ()
+
+
+def test_a_stated_share_comes_out(asked: Table, environment: Environment) -> None:
+    wrong = {i: call({"bed": "wrong"}) for i in range(0, len(asked), 3)}
+    found = graded(asked, environment, wrong)
+    right = [i not in wrong for i in range(len(asked))]
+    assert [verdict.right for _, verdict in sorted(found.verdicts.items())] == right
+    assert found.score.value == round(100 * sum(right) / len(right), 2)
+
+
+@pytest.mark.parametrize(
+    ("subset", "answer", "why"),
+    [
+        ("multiple", call("null"), "the arguments of garden_water are null, no object"),
+        ("multiple", call("[3]"), "the arguments of garden_water are a list, no object"),
+        ("multiple", call("{broken"), "no_match"),
+        ("multiple", call({"bed": 0}, "garden.water"), "no_match"),
+        ("multiple", reply(""), "wrong_count: Wrong number of functions."),
+        ("multiple", reply("I cannot do that"), "wrong_count"),
+        ("multiple", call({"bed": 0}, None), "a call of no name"),
+        ("simple_java", call({"bed": 0}), "no_match"),
+        ("simple_javascript", call({"bed": 0}), "no_match"),
+        ("live_simple", call({}, "break"), "the checker broke on it: KeyError: 'break'"),
+        ("irrelevance", call({"bed": 0}), "it calls where no function is of use"),
+        ("live_irrelevance", call("null"), "it calls where no function is of use"),
+    ],
+)
+def test_wrong_answers_say_why(subset: str, answer: bytes, why: str, asked: Table, environment: Environment) -> None:
+    number = first(asked, subset)
+    found = graded(asked, environment, {number: answer})
+    assert not found.verdicts[number].right
+    assert found.verdicts[number].why.startswith(why)
+    assert sum(not verdict.right for verdict in found.verdicts.values()) == 1
+    (note,) = found.score.notes
+    assert note.startswith("wrong 1 times: ")
+    assert asked.rows[number].id in note
+    assert next(each for each in found.score.subsets if each.name == CATEGORY_OF[subset]).wrong == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [reply("garden_water(bed=0)"), reply('[{"name":"garden_water","arguments":{"bed":0}}]')]
+)
+def test_a_call_in_the_text_counts_as_one_but_not_as_a_structured_one(
+    answer: bytes, asked: Table, environment: Environment
+) -> None:
+    found = graded(asked, environment, {first(asked, name): answer for name in ("multiple", "irrelevance")})
+    assert found.score.value == 100.0
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00", b"[]", b'{"content": 1}'])
+def test_what_is_no_reply_has_failed_and_there_is_no_score(data: bytes, asked: Table, environment: Environment) -> None:
+    found = graded(asked, environment, {0: data})
+    assert found.score.value is None
+    assert found.figures is None
+    assert found.score.failed == 1
+    assert 0 not in found.verdicts
+    text = accuracy_text(found, RULES)
+    assert "failed: 1" in text
+    assert "reached" not in text
+
+
+def test_failed_rows_have_failed_whatever_was_logged(asked: Table, environment: Environment) -> None:
+    found = graded(asked, environment, failed={1, 2})
+    assert found.score.failed == 2
+    assert found.score.value is None
+
+
+def test_rows_come_exactly_once(asked: Table, environment: Environment) -> None:
+    answers = list(right_answers(asked).items())
+    for wrong in (answers[:-1], [*answers, answers[0]], [*answers, (len(asked), b"")]):
+        with pytest.raises(RunBroke):
+            score(wrong, asked, RULES, environment, where="the log")
+
+
+def test_a_part_of_the_rounds_rows_is_no_score_of_the_whole(asked: Table, environment: Environment) -> None:
+    part = Table(asked.rows, asked.sha256, stand_in=False)
+    found = graded(part, environment)
+    assert found.score.value is None
+    assert not found.score.whole
+    assert "no score of the whole" in accuracy_text(found, RULES)
+
+
+def test_without_the_environment_there_is_no_score(asked: Table, environment: Environment, tmp_path: Path) -> None:
+    with pytest.raises(MissingError) as caught:
+        graded(asked, Environment(tmp_path / "python", environment.data))
+    assert caught.value.exit_code == 3
+
+
+def test_what_accuracy_txt_says(asked: Table, environment: Environment) -> None:
+    text = accuracy_text(graded(asked, environment, {first(asked, "multiple"): reply("")}), RULES)
+    assert "The data set is a stand-in" in text
+    assert "category non_live: " in text
+    assert "multiple: 75.00 %" in text
+    least = RULES.accuracy_target.value.at_least
+    assert f"of closed {least:.2f} % are asked: reached" in text
+    assert "failed: 0\nunscored: 0\n" in text
+
+
+def test_the_targets_are_the_rounds() -> None:
+    overall, normalised = RULES.accuracy_target.value, RULES.accuracy_more_targets[0].value
+    figures = Figures(overall.at_least, normalised.at_least - 0.01, {}, {}, 1)
+    assert targets(figures, RULES) == (
+        Reached(overall.key, overall.at_least, overall.at_least),
+        Reached(normalised.key, normalised.at_least, normalised.at_least - 0.01),
+    )
+    assert [each.enough for each in targets(figures, RULES)] == [True, False]
+
+
+def test_figures_are_json(asked: Table, environment: Environment) -> None:
+    figures = graded(asked, environment).figures
+    assert figures is not None
+    assert json.loads(json.dumps(figures.as_json()))["overall_accuracy"] == 100.0
