@@ -239,6 +239,10 @@ class Failure:
 REPLICA_DIED = "replica_died"
 """The kind of failure of a request whose replica is gone: no later one to the same replica can be answered."""
 
+PROMPTS_DIFFER = "prompt_lengths_differ"
+"""Counts chats whose prompt has other tokens by the server's count than by that of who made them: a server that resizes
+images or cuts texts says so nowhere else."""
+
 Event: TypeAlias = Tokens | Answers | Replies | Failure
 
 

@@ -25,6 +25,14 @@ MISREAD = rule(
     mend="mend user.conf, or take the LoadGen version that setup.py pins",
     source="harness: LoadGen ignores what it cannot read, without a word",
 )
+PROMPTS = rule(
+    "HN-PROMPTS",
+    Severity.REVIEW,
+    "prompts of chats that have as many tokens by the server's count as by the harness's",
+    mend="see whether the server resizes pictures, cuts texts or has another template; one that counts a picture as "
+    "one token differs in every chat: say so in the README",
+    source="policies/preprocessing (a picture is never resized); harness: the server's usage beside its own count",
+)
 AUDIT = rule(
     "HN-AUDIT",
     Severity.REJECT,

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.loadgen import user_conf
-from harness.clients.loadgen.job import Outcome
+from harness.clients.loadgen.job import OUTCOME, Outcome
+from harness.engines.base import PROMPTS_DIFFER
 from harness.gate.findings import Finding, Severity
-from harness.gate.ledger_rules import COMPARISON, COUNT, MISREAD
+from harness.gate.ledger_rules import COMPARISON, COUNT, MISREAD, PROMPTS
 from harness.gate.metric import result_metric
 from harness.gate.run import check_run
 from harness.gate.run_facts import ACCURACY as ACCURACY_LEG
@@ -75,6 +76,7 @@ def conclude(
         *check_run(facts),
         *_disagreements(comparisons),
         *_misread(folder, detail),
+        *_miscounted(outcome),
     ]
     marks = [*record.not_submittable, *(["failed samples"] if outcome.counts.failed else [])]
     return record.model_copy(
@@ -146,6 +148,13 @@ def _disagreements(comparisons: list[Comparison]) -> Iterator[Finding]:
                 yield COUNT.broken(SAMPLES, found, expected)
         elif off > _RATIO * pair.loadgen and not (pair.figure.endswith("_ns") and off < _SLACK_NS):
             yield COMPARISON.broken(SAMPLES, found, expected)
+
+
+def _miscounted(outcome: Outcome) -> Iterator[Finding]:
+    differ = outcome.engine_counters.get(PROMPTS_DIFFER, 0)
+    if differ:
+        found = f"{differ} of {outcome.counts.issued} prompts differ"
+        yield PROMPTS.broken(OUTCOME, found)
 
 
 def _misread(folder: Path, detail: DetailLog) -> Iterator[Finding]:

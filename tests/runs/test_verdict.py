@@ -76,6 +76,7 @@ class Attempt:
         return self.folder / "logs" / full_length.DETAIL
 
     def conclude(self, rows: int, **counts: int) -> RunRecord:
+        differ = counts.pop("differ", 0)
         issued = counts.pop("issued", rows)
         failed = counts.pop("failed", 0)
         short = bool(counts.pop("short", 0))
@@ -86,6 +87,7 @@ class Attempt:
             exit_code=0,
             library_rows=rows,
             loaded_rows=rows,
+            engine_counters={"requests": issued, "prompt_lengths_differ": differ},
         )
         benchmark: Any = self.grader
         return conclude(
@@ -191,6 +193,18 @@ def test_figures_that_differ_are_for_review_alone(attempt: Make) -> None:
     assert ended.comparisons
     assert ended.verdict is not None
     assert {finding.rule for finding in ended.verdict.findings} >= {"HN-COMPARISON"}
+
+
+@pytest.mark.parametrize("differ", [0, 3])
+def test_prompts_that_the_server_counts_otherwise_are_for_review(attempt: Make, differ: int) -> None:
+    made = attempt("performance")
+    ended = made.performance(differ=differ)
+    assert rejects(ended) == set()
+    assert ended.verdict is not None
+    found = [finding for finding in ended.verdict.findings if finding.rule == "HN-PROMPTS"]
+    assert [(each.severity, each.found) for each in found] == [
+        ("review", f"{differ} of {made.issued} prompts differ")
+    ] * bool(differ)
 
 
 def test_a_log_that_was_cut(attempt: Make) -> None:

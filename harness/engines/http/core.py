@@ -14,7 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from harness.engines.base import EngineInfo, Event, Requests, Workload
+from harness.engines.base import PROMPTS_DIFFER, EngineInfo, Event, Requests, Workload
 from harness.engines.bodies import BodyStore
 from harness.engines.http.chat import Reply
 from harness.engines.http.connection import Connection, Exchange
@@ -24,7 +24,7 @@ from harness.engines.http.endpoint import Waiting
 from harness.engines.http.ids import IdsReader
 from harness.engines.http.intake import Intake, Taken
 from harness.engines.http.outbox import Outbox
-from harness.engines.http.pool import PROMPTS_DIFFER, Pool
+from harness.engines.http.pool import Pool
 from harness.engines.http.problems import (
     BAD_ANSWER,
     RESET,

@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from harness.engines.base import REPLICA_DIED, Failure
+from harness.engines.base import PROMPTS_DIFFER, REPLICA_DIED, Failure
 from harness.engines.http.connection import Connection, Exchange
 from harness.engines.http.course import Course
 from harness.engines.http.deadlines import NEVER_NS, Deadlines
@@ -37,9 +37,6 @@ PROBES: Final = 3
 OUR_OWN: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 """Why no connection can be made from here; these say nothing of the endpoint."""
 COUNTED: Final = ("requests", "retries", "connections_opened", "bytes_sent", "bytes_received", "failures")
-PROMPTS_DIFFER: Final = "prompt_lengths_differ"
-"""Counts chats whose prompt has other tokens by the server's count than by that of who made them: a server that resizes
-images or cuts texts says so nowhere else."""
 
 
 class Pool:
