@@ -142,6 +142,7 @@ class Server:
         self.pause_s = pause_s
         self.then = then
         self.go_on = threading.Event()
+        self.went_on = threading.Event()
         self.sent_ns = 0
         self.gone: list[bool] = []
 
@@ -152,6 +153,7 @@ class Server:
             peer.send(*self.pieces[1:4], pause_s=0.02)
             assert self.go_on.wait(20)
             peer.send(self.pieces[4])
+            self.went_on.set()
             if self.then is not None:
                 time.sleep(0.05)
                 self.gone.append(bool(self.then(peer)))
@@ -343,6 +345,7 @@ def test_what_is_held_can_be_cancelled(patient: None, how: str) -> None:
         core.submit(requests())
         drive(core, held(core))
         playing.go_on.set()
+        assert playing.went_on.wait(20)  # else a busy server finds the connection closed as it sends
         idle(core, 0.03)
         if how == "cancel":
             core.cancel()
