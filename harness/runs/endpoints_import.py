@@ -7,6 +7,7 @@ from typing import Final
 
 from harness import benchmarks
 from harness.clients.endpoints.config import LEG, REPORT, layout_and_client
+from harness.clients.endpoints.events import EVENTS, INDEX
 from harness.clients.endpoints.importer import copy_report
 from harness.clients.endpoints.report import SINGLE, ClientReport, find_report, read_report
 from harness.config.engines import HttpEngine, ServedCheckpoint
@@ -17,8 +18,8 @@ from harness.events import LegFinished, LegStarted, Note, Observer
 from harness.gate.run_facts import ACCURACY
 from harness.ledger import ResultsStore, RunRecord, write_record
 from harness.ledger.hashes import sha256
-from harness.logs import LogError
-from harness.logs.endpoints import RESULT_SUMMARY
+from harness.logs import LogError, read_config
+from harness.logs.endpoints import ACCURACY_RESULTS, CONFIGS, RESULT_SUMMARY
 from harness.runs.endings import end, end_dead_runs
 from harness.runs.endpoints_leg import CLOSED, finish
 from harness.runs.endpoints_record import RunOf, Tables
@@ -101,8 +102,19 @@ def _not_twice(store: ResultsStore, source: Path) -> None:
 
 
 def _readable(source: Path) -> ClientReport:
+    """The report, with a configuration that can be read, before an attempt is made for it."""
+    for name in (RESULT_SUMMARY, SINGLE, ACCURACY_RESULTS, *CONFIGS, EVENTS, INDEX):
+        if (source / name).is_symlink():
+            raise ConfigError(
+                "a file of the report is a link, and links are not followed",
+                where=source / name,
+                mend="put the file itself in its place",
+            )
     try:
-        return read_report(source)
+        report = read_report(source)
+        if any((source / name).is_file() for name in CONFIGS):
+            read_config(source)
+        return report
     except LogError as error:
         raise RunBroke(f"the client's report cannot be read: {error.what}", where=error.where) from None
 

@@ -290,6 +290,23 @@ def test_what_cannot_be_imported_is_told(take: Callable[..., RunRecord], tmp_pat
         one_row([leg("Server"), leg("Offline")])
 
 
+@pytest.mark.parametrize("name", ["config.yaml", "accuracy/accuracy_results.json", "performance/result_summary.json"])
+def test_what_would_break_an_import_is_told_before_there_is_an_attempt(
+    take: Callable[..., RunRecord], data: Path, tmp_path: Path, store: ResultsStore, name: str
+) -> None:
+    path = report(answers(data), 1.0).write(tmp_path / "theirs") / name
+    text = path.read_text(encoding="utf-8")
+    path.write_text("[1, {", encoding="utf-8")
+    with pytest.raises(RunBroke, match="cannot be read"):
+        take(tmp_path / "theirs")
+    path.unlink()
+    (tmp_path / "elsewhere").write_text(text, encoding="utf-8")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="is a link"):
+        take(tmp_path / "theirs")
+    assert store.runs() == []
+
+
 def test_an_engine_that_is_no_server_is_refused(take: Callable[..., RunRecord], data: Path, tmp_path: Path) -> None:
     written = report(answers(data), 1.0).write(tmp_path / "theirs")
     with pytest.raises(ConfigError, match="of kind scripted is none"):
