@@ -6,14 +6,12 @@ whole patches, scaled to -1..1, and cut in patches in the order in which the tow
 
 from __future__ import annotations
 
-import struct
-import zlib
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.engines.chats.picture import MERGE, PATCH, Grid
+from harness.engines.chats.picture import MERGE, PATCH, UNREADABLE, Grid
 from harness.engines.chats.problems import BAD_IMAGE, BadChat
 
 if TYPE_CHECKING:
@@ -30,25 +28,12 @@ Float32Array = npt.NDArray[np.float32]
 # In float64 and rounded once, then in float32, as the processor rescales and normalizes.
 _VALUES: Final = ((np.arange(256) * (1 / 255)).astype(np.float32) - np.float32(MEAN)) / np.float32(DEVIATION)
 
-_UNREADABLE: Final = (
-    OSError,
-    ValueError,
-    SyntaxError,
-    EOFError,
-    IndexError,
-    TypeError,
-    OverflowError,
-    struct.error,
-    zlib.error,
-)
-"""What Pillow's decoders raise for damaged files."""
-
 
 def patches(image: Image, grid: Grid) -> Float32Array:
     """The patches (grid.rows * grid.columns, :data:`PATCH_VALUES`) of an image. Raises BadChat for a damaged one."""
     try:
         pixels = _pixels(image, grid)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise BadChat(BAD_IMAGE, f"the image cannot be decoded: {error}") from error
     # rows of merged patches, patch in the merged one, pixel; the same of columns; colours
     cut = pixels.reshape(grid.rows // MERGE, MERGE, PATCH, grid.columns // MERGE, MERGE, PATCH, 3)

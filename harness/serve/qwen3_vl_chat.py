@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 
 from harness.engines.chats import qwen3_vl, qwen3_vocab
+from harness.engines.chats.picture import UNREADABLE
 from harness.engines.chats.problems import NO_IMAGE, BadChat
 from harness.errors import MissingError
 from harness.serve.chat_words import Part, Reader, Word, text_of
@@ -91,7 +92,7 @@ class Qwen3VlChat:
             raise Refusal(str(problem)) from None
         try:
             read.image.load()
-        except (OSError, ValueError, SyntaxError) as error:  # SyntaxError: Pillow's for a broken PNG
+        except UNREADABLE as error:
             raise Refusal(f"the image cannot be decoded: {error}") from None
         return read.ids
 

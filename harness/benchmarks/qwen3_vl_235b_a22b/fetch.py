@@ -176,12 +176,14 @@ def _rows(table: HubTable, where: str, tell: Tell) -> Iterator[Mapping[str, str 
     with ThreadPoolExecutor() as pool:
         for begin in range(0, len(table), ROWS_IN_GROUP):
             rows = range(begin, min(begin + ROWS_IN_GROUP, len(table)))
-            yield from pool.map(lambda row: _row(table[row], f"{where}, row {row}"), rows)
+            yield from pool.map(lambda row: _row(table, row, f"{where}, row {row}"), rows)
             if begin % _TELL_EVERY_ROWS == 0 and begin:
                 tell(f"rows: {begin:,} of {len(table):,}")
 
 
-def _row(sample: Mapping[str, Any], where: str) -> Mapping[str, str | None]:
+def _row(table: HubTable, row: int, where: str) -> Mapping[str, str | None]:
+    with images.reading(where):  # ``datasets`` decodes a row's picture where the row is asked for
+        sample = table[row]
     picture = sample[PICTURE]
     if picture is None:
         raise DatasetError("the row has no picture", where=where, expected=f"a picture in {PICTURE}")

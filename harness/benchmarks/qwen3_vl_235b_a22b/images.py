@@ -9,8 +9,11 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from harness.engines.chats.picture import UNREADABLE
 from harness.errors import DatasetError, MissingError
 
 if TYPE_CHECKING:
@@ -33,22 +36,29 @@ def pillow_version() -> str:
 def opened(content: bytes, where: object = None) -> Image:
     """A picture whose header was read; its pixels are decoded when they are asked for. Raises DatasetError."""
     pillow_version()
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
+
+    with reading(where):
+        return Image.open(io.BytesIO(content))
+
+
+@contextmanager
+def reading(where: object = None) -> Iterator[None]:
+    """Whatever Pillow raises for a picture that is damaged is a DatasetError."""
+    from PIL.Image import DecompressionBombError
 
     try:
-        return Image.open(io.BytesIO(content))
-    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
-        raise _unreadable(str(error), where) from error
+        yield
+    except (*UNREADABLE, DecompressionBombError) as error:
+        raise _unreadable(str(error) or type(error).__name__, where) from error
 
 
 def round_trip(image: Image, where: object = None) -> tuple[str, bytes]:
     """Format (upper case) and bytes of a picture as upstream sends it. Raises DatasetError for one that is damaged."""
     kind = image.format or FORMAT_UNKNOWN
     buffer = io.BytesIO()
-    try:
+    with reading(where):
         image.save(buffer, format=kind)
-    except (OSError, ValueError, SyntaxError, KeyError) as error:
-        raise _unreadable(str(error), where) from error
     return kind, buffer.getvalue()
 
 
@@ -75,10 +85,8 @@ def from_base64(text: str, where: object = None) -> bytes:
 def decode(content: bytes, where: object = None) -> None:
     """Decodes every pixel of a picture. Raises DatasetError where that cannot be done."""
     image = opened(content, where)
-    try:
+    with reading(where):
         image.load()
-    except (OSError, ValueError, SyntaxError) as error:
-        raise _unreadable(str(error), where) from error
 
 
 def _unreadable(why: str, where: object) -> DatasetError:

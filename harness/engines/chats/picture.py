@@ -8,6 +8,8 @@ import functools
 import importlib.util
 import io
 import math
+import struct
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +28,19 @@ SIDE: Final = PATCH * MERGE
 MIN_PIXELS: Final = 256 * 256
 MAX_PIXELS: Final = 4096 * 4096
 """The bounds in ``preprocessor_config.json`` of the published checkpoint (``size``: shortest and longest edge)."""
+UNREADABLE: Final = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    EOFError,
+    IndexError,
+    KeyError,
+    TypeError,
+    OverflowError,
+    struct.error,
+    zlib.error,
+)
+"""What Pillow's decoders raise for damaged files."""
 _MOST_ELONGATED: Final = 200
 
 
@@ -85,7 +100,7 @@ def open_image(url: str) -> Image:
 
     try:
         return Image.open(io.BytesIO(data))
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
+    except (*UNREADABLE, Image.DecompressionBombError) as error:
         raise BadChat(BAD_IMAGE, f"the image cannot be read: {_plain(error)}") from error
 
 

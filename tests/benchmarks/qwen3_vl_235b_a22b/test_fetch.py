@@ -112,6 +112,21 @@ def test_rows_that_are_not_the_round_s(catalogue: Catalogue, told: list[str], hu
     assert [each for each in catalogue.folder.rglob("*") if each.is_file()] == []
 
 
+class Broken(Hub):
+    """One whose last row has a picture that cannot be decoded."""
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        if number == self.rows - 1 and hasattr(self, "column_names"):
+            raise OSError("image file is truncated")
+        return super().__getitem__(number)
+
+
+def test_a_picture_that_the_hub_cannot_decode_is_told_by_its_row(catalogue: Catalogue, told: list[str]) -> None:
+    with pytest.raises(DatasetError, match=f"(?s)picture cannot be read: image file is truncated.*{REVISION}, row 2"):
+        fetch.fetch(catalogue.folder, source(3), told.append, Broken(3))
+    assert [each for each in catalogue.folder.rglob("*") if each.is_file()] == []
+
+
 def test_columns_that_the_hub_has_not(catalogue: Catalogue, told: list[str]) -> None:
     hub = Hub(1, **{fetch.PICTURE: "left away", files.TRUE_BRAND: "left away"})
     with pytest.raises(DatasetError, match="lacks the columns ground_truth_brand, product_image"):
