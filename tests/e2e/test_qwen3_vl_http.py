@@ -275,7 +275,7 @@ def test_prompts_that_are_too_long_are_found_before_a_leg(
 @pytest.mark.timeout(900)
 def test_two_servers_that_look_at_the_pictures(scripted_project: ScriptedProject, data: Path) -> None:
     """Offline whole and Server in streams, performance and accuracy, over servers that the run starts and ends."""
-    cap, rows = 8, 32
+    cap, rows = 4, 16
     engine = {
         "replicas": 2,
         "options": {"slots": 8, "threads": 1, "max_total_tokens": 1_024, "prefill_chunk": 512},
@@ -286,8 +286,8 @@ def test_two_servers_that_look_at_the_pictures(scripted_project: ScriptedProject
         scripted_project,
         engine,
         output_caps={"performance": cap, "accuracy": cap},
-        scenarios={"Offline": {"target_qps": {"warmup_share": 1.25}}, "Server": {"target_qps": 1.0}},
-        warmup={"requests": 16},
+        scenarios={"Offline": {"target_qps": {"warmup_share": 1.25}}, "Server": {"target_qps": 4.0}},
+        warmup={"requests": 4},
         test_run={
             "performance_samples": rows,
             "accuracy_samples": rows,
