@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.benchmarks.base import CHUNK_BYTES, DataFile
-from harness.benchmarks.download.web import BrokeOff, Web, read_some
+from harness.benchmarks.download.web import BrokeOff, Part, Web, read_some
 from harness.benchmarks.qwen3_6_27b.files import EXAMPLE, NAME, REPOSITORY, path_of, verified
 from harness.benchmarks.standins import STAND_IN_FILE
 from harness.errors import ConfigError, DatasetError, MissingError
@@ -37,7 +37,7 @@ def fetch(folder: Path, url: str, data: PerformanceData, web: Web | None = None)
         return verified(path, data)
     try:
         with (web or Web(BY_HAND)).part(url, 0) as part:
-            return _placed(path, data, iter(lambda: read_some(part, CHUNK_BYTES), b""))
+            return _placed(path, data, _content(part), url)
     except BrokeOff as error:
         raise MissingError(f"the trajectories cannot be fetched: {error}", where=url, mend=BY_HAND) from None
 
@@ -51,17 +51,27 @@ def adopt(file: Path, folder: Path, data: PerformanceData) -> DataFile:
     if not file.is_file():
         raise DatasetError("there is no such file", where=file, expected=f"a copy of {data.file}", mend=BY_HAND)
     with file.open("rb") as source:
-        return _placed(path, data, iter(lambda: source.read(CHUNK_BYTES), b""))
+        return _placed(path, data, iter(lambda: source.read(CHUNK_BYTES), b""), file)
 
 
-def _placed(path: Path, data: PerformanceData, chunks: Iterator[bytes]) -> DataFile:
+def _content(part: Part) -> Iterator[bytes]:
+    """All of it, or BrokeOff where fewer bytes come than the server told of."""
+    came = 0
+    while chunk := read_some(part, CHUNK_BYTES):
+        came += len(chunk)
+        yield chunk
+    if came < part.total:
+        raise BrokeOff(f"{came} of {part.total} bytes came")
+
+
+def _placed(path: Path, data: PerformanceData, chunks: Iterator[bytes], origin: object) -> DataFile:
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with part.open("wb") as new:
                 new.writelines(chunks)
-            verified(part, data)
+            verified(part, data, origin, BY_HAND)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

@@ -37,14 +37,17 @@ def find(folder: Path, data: PerformanceData) -> Path:
     return path
 
 
-def verified(path: Path, data: PerformanceData) -> DataFile:
-    """The file with its hash. Raises DatasetError where it is another than the round's."""
+def verified(path: Path, data: PerformanceData, origin: object = None, mend: str | None = None) -> DataFile:
+    """The file with its hash. Raises DatasetError where it is another than the round's.
+
+    Of a file that is only on its way to its place, ``origin`` says where it comes from, ``mend`` what helps.
+    """
     file = DataFile(path, file_sha256(path))
     if file.sha256 != data.sha256:
         raise DatasetError(
             f"the trajectories are others than the round's: sha256 {file.sha256}",
-            where=path,
+            where=path if origin is None else origin,
             expected=data.sha256,
-            mend=f"move the file away, then {FETCH}",
+            mend=mend or f"move the file away, then {FETCH}",
         )
     return file

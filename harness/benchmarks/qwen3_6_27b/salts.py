@@ -43,7 +43,8 @@ class Salts:
     def _of(self, text: str) -> str:
         if self.run is None:
             return hashlib.blake2b(text.encode(), digest_size=UPSTREAM_BYTES).hexdigest()
-        return hashlib.blake2b(text.encode(), digest_size=RUN_BYTES, key=str(self.run).encode()).hexdigest()
+        key = hashlib.blake2b(str(self.run).encode()).digest()
+        return hashlib.blake2b(text.encode(), digest_size=RUN_BYTES, key=key).hexdigest()
 
 
 def session_id(trajectory: Trajectory, repeat: int) -> str:

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import hashlib
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,7 +123,8 @@ class Library:
 def prepare(library: Library, folder: Path, tell: Tell) -> BodyStore:
     """The library's store below ``folder`` (the data set's own), made where it is not there yet.
 
-    ``tell`` is given lines for people. Raises MissingError without disk space.
+    One with the salts of a run is of no use to the next: that is better built into the run's own folder. ``tell`` is
+    given lines for people. Raises MissingError without disk space.
     """
     place = folder / REQUESTS_FOLDER / f"trajectories-{library.rows}-{library.key}.chats"
     try:
@@ -144,9 +146,12 @@ def build(library: Library, place: Path, tell: Tell) -> BodyStore:
             where=place.parent,
             mend="make room, or name a data folder on a larger disk with --data_dir or HARNESS_DATA_DIR",
         )
-    tell(f"making the requests of {library.rows:,} trajectories, {needed / 1e6:,.0f} MB: {place}")
+    tell(f"making the requests of {library.rows:,} trajectories, {library.chats:,} turns in all")
+    began = time.monotonic()
     sessions = [row for row in range(library.rows) for _ in library.turns(row)]
-    return BodyStore.write(place, _bodies(library, encoded), sessions)
+    made = BodyStore.write(place, _bodies(library, encoded), sessions)
+    tell(f"requests made in {time.monotonic() - began:.1f} s, {place.stat().st_size / 1e6:,.0f} MB: {place}")
+    return made
 
 
 def _bodies(library: Library, encoded: list[EncodedTrajectory]) -> Iterator[bytes]:

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import http.server
-import threading
+import socket
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,14 +11,10 @@ from harness.benchmarks.qwen3_6_27b import fetch
 from harness.benchmarks.qwen3_6_27b.standin import make_dataset
 from harness.errors import ConfigError, DatasetError, MissingError
 from harness.rules.benchmark import PerformanceData
+from tests.benchmarks.download.storage import BASE, Storage, serving
 from tests.benchmarks.qwen3_6_27b.made import PACK, RULES, demo, write
 
 FILE = RULES.performance_data.value.file
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        """Says nothing."""
 
 
 @pytest.fixture
@@ -34,16 +28,22 @@ def data(published: Path) -> PerformanceData:
 
 
 @pytest.fixture
-def url(published: Path) -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(published.parent)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/{FILE}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def storage(published: Path) -> Iterator[Storage]:
+    with serving(Storage({FILE: published.read_bytes()})) as served:
+        yield served
+
+
+@pytest.fixture
+def url(storage: Storage) -> str:
+    return f"{storage.host}{BASE}/{FILE}"
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address at which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/{FILE}"
 
 
 def test_where_it_is_published() -> None:
@@ -53,11 +53,11 @@ def test_where_it_is_published() -> None:
     )
 
 
-def test_it_is_fetched_once(tmp_path: Path, url: str, data: PerformanceData, published: Path) -> None:
+def test_it_is_fetched_once(tmp_path: Path, url: str, nobody: str, data: PerformanceData, published: Path) -> None:
     found = fetch.fetch(tmp_path / "x", url, data)
     assert found.path == tmp_path / "x" / FILE
     assert found.path.read_bytes() == published.read_bytes()
-    assert fetch.fetch(tmp_path / "x", "http://127.0.0.1:9/nobody", data) == found
+    assert fetch.fetch(tmp_path / "x", nobody, data) == found
     assert [each.name for each in (tmp_path / "x").iterdir()] == [FILE]
 
 
@@ -67,40 +67,62 @@ def test_another_content_is_not_kept(tmp_path: Path, url: str) -> None:
     assert list((tmp_path / "x").iterdir()) == []
 
 
-def test_what_lies_there_is_checked_and_left(tmp_path: Path, data: PerformanceData, published: Path) -> None:
+def test_a_download_that_is_cut_is_no_other_content(
+    tmp_path: Path, url: str, storage: Storage, data: PerformanceData
+) -> None:
+    storage.cuts = [100]
+    with pytest.raises(MissingError, match="cannot be fetched: "):
+        fetch.fetch(tmp_path / "x", url, data)
+    assert list((tmp_path / "x").iterdir()) == []
+    assert fetch.fetch(tmp_path / "x", url, data).sha256 == data.sha256
+
+
+@pytest.mark.parametrize(("status", "kind"), [(503, MissingError), (404, DatasetError), (403, MissingError)])
+def test_a_server_that_does_not_give_it(
+    tmp_path: Path, url: str, storage: Storage, data: PerformanceData, status: int, kind: type[MissingError]
+) -> None:
+    storage.answers = {f"{BASE}/{FILE}": [status]}
+    with pytest.raises(kind, match=f"HTTP {status}") as caught:
+        fetch.fetch(tmp_path / "x", url, data)
+    assert type(caught.value) is kind
+    assert caught.value.mend and "--adopt=FILE" in caught.value.mend
+
+
+def test_what_lies_there_is_checked_and_left(
+    tmp_path: Path, nobody: str, data: PerformanceData, published: Path
+) -> None:
     there = write(tmp_path / "x" / FILE, demo("other"))
     before = there.read_bytes()
-    for again in (lambda: fetch.fetch(tmp_path / "x", "http://127.0.0.1:9/", data),
-                  lambda: fetch.adopt(published, tmp_path / "x", data)):  # fmt: skip
+    for again in (
+        lambda: fetch.fetch(tmp_path / "x", nobody, data),
+        lambda: fetch.adopt(published, tmp_path / "x", data),
+    ):
         with pytest.raises(DatasetError, match="others than the round's"):
             again()
     assert there.read_bytes() == before
 
 
-def test_a_file_that_the_server_does_not_have(tmp_path: Path, url: str, data: PerformanceData) -> None:
-    with pytest.raises(DatasetError, match="the storage does not give the file: HTTP 404") as caught:
-        fetch.fetch(tmp_path / "x", url + ".gone", data)
-    assert caught.value.mend and "--adopt=FILE" in caught.value.mend
-
-
-def test_no_network(tmp_path: Path, data: PerformanceData) -> None:
-    with pytest.raises(MissingError, match=r"the trajectories cannot be fetched: 127\.0\.0\.1:9 cannot be reached"):
-        fetch.fetch(tmp_path / "x", "http://127.0.0.1:9/file", data)
+def test_no_network(tmp_path: Path, nobody: str, data: PerformanceData) -> None:
+    with pytest.raises(MissingError, match=r"the trajectories cannot be fetched: 127\.0\.0\.1:\d+ cannot be reached"):
+        fetch.fetch(tmp_path / "x", nobody, data)
 
 
 def test_a_copy_that_a_person_has(tmp_path: Path, data: PerformanceData, published: Path) -> None:
     found = fetch.adopt(published, tmp_path / "x", data)
     assert found.path.read_bytes() == published.read_bytes()
-    with pytest.raises(DatasetError, match="others than the round's"):
+    with pytest.raises(DatasetError, match="others than the round's") as caught:
         fetch.adopt(published, tmp_path / "y", RULES.performance_data.value)
+    assert caught.value.where == str(published)
     with pytest.raises(DatasetError, match="there is no such file"):
         fetch.adopt(tmp_path / "nothing", tmp_path / "y", data)
 
 
-def test_a_stand_in_is_left_as_it_is(tmp_path: Path, data: PerformanceData, published: Path) -> None:
+def test_a_stand_in_is_left_as_it_is(tmp_path: Path, nobody: str, data: PerformanceData, published: Path) -> None:
     make_dataset(tmp_path / "x", seed=0, rules=RULES)
-    for again in (lambda: fetch.fetch(tmp_path / "x", "http://127.0.0.1:9/", data),
-                  lambda: fetch.adopt(published, tmp_path / "x", data)):  # fmt: skip
+    for again in (
+        lambda: fetch.fetch(tmp_path / "x", nobody, data),
+        lambda: fetch.adopt(published, tmp_path / "x", data),
+    ):
         with pytest.raises(ConfigError, match="holds a stand-in data set"):
             again()
 

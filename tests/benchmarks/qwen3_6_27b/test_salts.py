@@ -31,6 +31,7 @@ def test_a_run_s_salts_are_another_run_s_with_another_seed() -> None:
     assert not set(first) & set(second)
     assert salts(7, 2)[0] != first[0]
     assert salts(7, 2)[1] == first[1]
+    assert salts(-(10**100), 1) != salts(10**100, 1)
     assert salts(7, 1, "demo-2")[1] != first[1]
 
 

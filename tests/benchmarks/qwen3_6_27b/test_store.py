@@ -46,7 +46,8 @@ def test_what_is_in_it(source: TrajectorySet, tmp_path: Path) -> None:
             assert json.loads(bytes(found[chat])) == wanted
     assert [library.session_id(row) for row in (0, 4)] == ["a", "b__repeat_2"]
     assert library.delays_ns(4) == (0, 250_000_000, 0)
-    assert len(told) == 1
+    assert told[0] == "making the requests of 9 trajectories, 21 turns in all"
+    assert told[1].endswith(f"MB: {found.path}")
 
 
 def test_rows_that_are_none(source: TrajectorySet) -> None:
@@ -82,10 +83,10 @@ def test_it_is_made_once_and_again_where_it_is_damaged(source: TrajectorySet, tm
     place = prepare(library, tmp_path, told.append).path
     written = place.stat().st_mtime_ns
     assert prepare(library, tmp_path, told.append).path == place
-    assert (len(told), place.stat().st_mtime_ns) == (1, written)
+    assert (len(told), place.stat().st_mtime_ns) == (2, written)
     place.write_bytes(place.read_bytes()[:-3])
     assert len(prepare(library, tmp_path, told.append)) == 14
-    assert len(told) == 2
+    assert len(told) == 4
 
 
 def test_whatever_it_depends_on_is_in_its_name(source: TrajectorySet, tmp_path: Path) -> None:
