@@ -17,6 +17,11 @@ class Answer:
     tool_calls: tuple[Json, ...] = ()
 
     @property
+    def empty(self) -> bool:
+        """Whether nothing was said at all, which is no answer."""
+        return not (self.content or self.reasoning or self.tool_calls)
+
+    @property
     def text(self) -> str:
         """All that was said in words; the reference, too, puts the reasoning before it."""
         return self.reasoning + self.content

@@ -53,7 +53,7 @@ def find(answer: Answer) -> Found:
     except _NoCall as error:
         return Found(structured=structured is not None, problem=str(error))
     except (TypeError, RecursionError, MemoryError) as error:
-        return Found(problem=f"a call in the text has values that are no JSON: {error}")
+        return Found(problem=f"a call in the text whose values are no JSON: {error}")
 
 
 def _compact(tool_calls: Sequence[Json]) -> str:
@@ -89,12 +89,12 @@ def _listed(said: Json) -> list[tuple[Json, Json]] | None:
 
 def _call(name: Json, arguments: Json, times: int) -> Call:
     if not isinstance(name, str):
-        raise _NoCall(f"a call of no name, but {_kind(name)}")
+        raise _NoCall(f"a call without a name: it is {_kind(name)}")
     for _ in range(times):
         if isinstance(arguments, str):
             arguments = _decoded(arguments)
     if not isinstance(arguments, dict):
-        raise _NoCall(f"the arguments of {name} are {_kind(arguments)}, no object")
+        raise _NoCall(f"arguments that are no object: those of {name} are {_kind(arguments)}")
     return name, arguments
 
 
@@ -109,4 +109,8 @@ def _decoded(arguments: str) -> Json:
 
 
 def _kind(value: Json) -> str:
-    return "null" if value is None else f"a {type(value).__name__}"
+    """What a value of JSON is."""
+    if isinstance(value, bool):
+        return "true or false"
+    kinds = {str: "a text", list: "a list", dict: "an object", type(None): "null"}
+    return kinds.get(type(value), "a number")

@@ -23,17 +23,29 @@ def bodies(table: Table) -> Iterator[dict[str, Json]]:
     return map(body, table.rows)
 
 
-def sampling(rules: TrajectoryRules, *, seed: int, max_new_tokens: int | None = None) -> Sampling:
-    """How the rows are sampled by the round; ``max_new_tokens`` in place of its cap is a deviation to state."""
+def sampling(rules: TrajectoryRules, *, seed: int, max_new_tokens: int) -> Sampling:
+    """How the rows are sampled: as the round says, with :func:`round_seed` and :func:`cap`, or others."""
     rule = rules.sampling.value
-    cap = rules.output_caps.accuracy.value if rules.output_caps is not None else None
-    if max_new_tokens is None and cap is None:
-        raise ValueError("the round sets no cap of an answer's tokens")
     return Sampling(
         temperature=rule.temperature,
         top_p=rule.top_p,
         top_k=rule.top_k,
-        max_new_tokens=max_new_tokens or cap or 0,
+        max_new_tokens=max_new_tokens,
         stop_token_ids=(),
         seed=seed,
     )
+
+
+def round_seed(rules: TrajectoryRules) -> int:
+    """The seed that the round has every request of this benchmark carry. ValueError where it has none."""
+    params = rules.endpoints_model_params
+    if params is None or "seed" not in params.value.required:
+        raise ValueError("the round sets no seed of requests")
+    return int(params.value.required["seed"])
+
+
+def cap(rules: TrajectoryRules) -> int:
+    """How many tokens an answer may have by the round. ValueError where it does not say."""
+    if rules.output_caps is None:
+        raise ValueError("the round sets no cap of an answer's tokens")
+    return rules.output_caps.accuracy.value

@@ -59,8 +59,9 @@ def score(
 ) -> Graded:
     """Grades every row of a table exactly once; ``failed`` rows are failed whatever was logged for them.
 
-    So is a row whose data are no reply. Raises RunBroke where the answers miss rows, have one twice, or have one that
-    the table has not, and MissingError where the checker is not to be had: then there is no score.
+    So is a row whose data are no reply, or one that says nothing at all. Raises RunBroke where the answers miss rows,
+    have one twice, or have one that the table has not, and MissingError where the checker is not to be had: then there
+    is no score.
     """
     replies: dict[int, Answer] = {}
     for number, data in each_row_once(answers, len(asked), where):
@@ -143,9 +144,10 @@ def _notes(rows: dict[int, Row], verdicts: dict[int, Verdict]) -> tuple[str, ...
 
 def _reply(data: bytes) -> Answer | None:
     try:
-        return read_answer(data)
+        answer = read_answer(data)
     except ValueError:
         return None
+    return None if answer.empty else answer
 
 
 def _subset(name: str, counts: Counter[State]) -> SubsetScore:

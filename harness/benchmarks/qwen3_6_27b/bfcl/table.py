@@ -24,6 +24,8 @@ NAME: Final = "bfcl_v4_single_turn.jsonl"
 STAND_IN: Final = "standin_"
 """What the ids of made-up rows begin with: a table of such rows alone is a stand-in."""
 
+REMAKE: Final = "remove the file: it is made again"
+
 Json: TypeAlias = Any
 """What json.loads gives."""
 
@@ -101,15 +103,18 @@ def write(folder: Path, environment: Environment, rules: TrajectoryRules) -> Tab
     return read(folder, rules)
 
 
+def prepare(folder: Path, environment: Environment, rules: TrajectoryRules) -> Table:
+    """The table in the benchmark's data folder, made where it is not there yet. DatasetError and MissingError."""
+    return read(folder, rules) if (folder / NAME).exists() else write(folder, environment, rules)
+
+
 def read(folder: Path, rules: TrajectoryRules) -> Table:
     """The table in the benchmark's data folder: the round's, or a stand-in. DatasetError where it is neither."""
     path = folder / NAME
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise DatasetError(
-            "the questions of BFCL are not there", where=path, mend=f"fetch the data set; {MEND}"
-        ) from None
+        raise DatasetError("the questions of BFCL are not there", where=path, mend=MEND) from None
     except OSError as error:
         raise DatasetError(f"the questions of BFCL cannot be read: {error}", where=path) from None
     digest = hashlib.sha256(content).hexdigest()
@@ -121,7 +126,7 @@ def read(folder: Path, rules: TrajectoryRules) -> Table:
             f"the questions of BFCL are not the round's: sha256 {digest}",
             where=path,
             expected=f"sha256 {rules.accuracy_data.value.sha256}, as {rules.accuracy_data.value.version} makes it",
-            mend="fetch the data set again",
+            mend=REMAKE,
         )
     return Table(rows, digest, stand_in)
 
@@ -152,7 +157,7 @@ def _decoded(line: bytes, where: str) -> Row:
             f"not a question of BFCL: {error}",
             where=where,
             expected="a row that this project wrote",
-            mend="fetch it again",
+            mend=REMAKE,
         ) from None
 
 
@@ -160,5 +165,5 @@ def _check_ids(rows: tuple[Row, ...], path: Path) -> None:
     seen: set[str] = set()
     for number, row in enumerate(rows, 1):
         if row.id in seen:
-            raise DatasetError(f"the question {row.id} is there twice", where=f"{path}, line {number}")
+            raise DatasetError(f"the question {row.id} is there twice", where=f"{path}, line {number}", mend=REMAKE)
         seen.add(row.id)

@@ -96,7 +96,7 @@ def test_the_self_test(real: Environment) -> None:
 
 def test_answers_that_keep_to_the_tools_have_the_ceiling_of_the_reference(asked: Table, real: Environment) -> None:
     """Java and JavaScript want values as source code, which the tools do not say."""
-    found = graded(asked, real, lambda row: reply("", first_accepted(row)))
+    found = graded(asked, real, lambda row: reply("So.", first_accepted(row)))
     right = Counter(row.subset for i, row in enumerate(asked.rows) if found.verdicts[i].right)
     wrong = Counter(row.subset for i, row in enumerate(asked.rows) if not found.verdicts[i].right)
     assert (right["simple_java"], right["simple_javascript"]) == (38, 13)
@@ -105,8 +105,8 @@ def test_answers_that_keep_to_the_tools_have_the_ceiling_of_the_reference(asked:
     assert found.figures.categories["hallucination"] == found.figures.categories["live"] == 100
 
 
-def test_nothing_said_is_right_only_where_nothing_is_of_use(asked: Table, real: Environment) -> None:
-    found = graded(asked, real, lambda _: reply(""))
+def test_no_call_is_right_only_where_nothing_is_of_use(asked: Table, real: Environment) -> None:
+    found = graded(asked, real, lambda _: reply("No."))
     assert found.figures is not None
     assert found.figures.categories == {"non_live": 0, "live": 0, "hallucination": 100}
 

@@ -58,13 +58,13 @@ def test_a_stated_share_comes_out(asked: Table, environment: Environment) -> Non
 @pytest.mark.parametrize(
     ("subset", "answer", "why"),
     [
-        ("multiple", call("null"), "the arguments of garden_water are null, no object"),
-        ("multiple", call("[3]"), "the arguments of garden_water are a list, no object"),
+        ("multiple", call("null"), "arguments that are no object: those of garden_water are null"),
+        ("multiple", call("[3]"), "arguments that are no object: those of garden_water are a list"),
         ("multiple", call("{broken"), "no_match"),
         ("multiple", call({"bed": 0}, "garden.water"), "no_match"),
-        ("multiple", reply(""), "wrong_count: Wrong number of functions."),
+        ("multiple", reply("No."), "wrong_count: Wrong number of functions."),
         ("multiple", reply("I cannot do that"), "wrong_count"),
-        ("multiple", call({"bed": 0}, None), "a call of no name"),
+        ("multiple", call({"bed": 0}, None), "a call without a name: it is null"),
         ("simple_java", call({"bed": 0}), "no_match"),
         ("simple_javascript", call({"bed": 0}), "no_match"),
         ("live_simple", call({}, "break"), "the checker broke on it: KeyError: 'break'"),
@@ -94,7 +94,9 @@ def test_a_call_in_the_text_counts_as_one_but_not_as_a_structured_one(
     assert found.score.value == 100.0
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00", b"[]", b'{"content": 1}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00", b"[]", b'{"content": 1}', b'{"content": ""}', b'{"content": null, "tool_calls": []}']
+)
 def test_what_is_no_reply_has_failed_and_there_is_no_score(data: bytes, asked: Table, environment: Environment) -> None:
     found = graded(asked, environment, {0: data})
     assert found.score.value is None
@@ -134,7 +136,7 @@ def test_without_the_environment_there_is_no_score(asked: Table, environment: En
 
 
 def test_what_accuracy_txt_says(asked: Table, environment: Environment) -> None:
-    text = accuracy_text(graded(asked, environment, {first(asked, "multiple"): reply("")}), RULES)
+    text = accuracy_text(graded(asked, environment, {first(asked, "multiple"): reply("No.")}), RULES)
     assert "The data set is a stand-in" in text
     assert "category non_live: " in text
     assert "multiple: 75.00 %" in text

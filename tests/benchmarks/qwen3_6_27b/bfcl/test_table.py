@@ -175,10 +175,27 @@ def test_the_chats_of_the_rows(asked: Table, tmp_path: Path) -> None:
 
 
 def test_the_rows_are_sampled_as_the_round_says() -> None:
-    sampling = requests.sampling(RULES, seed=7)
+    sampling = requests.sampling(RULES, seed=requests.round_seed(RULES), max_new_tokens=requests.cap(RULES))
     params = RULES.endpoints_model_params
     assert params is not None
-    assert sampling.temperature == params.value.required["temperature"] == 0
-    assert sampling.max_new_tokens == params.value.required["max_new_tokens"]
-    assert sampling.seed == 7
-    assert requests.sampling(RULES, seed=1, max_new_tokens=5).max_new_tokens == 5
+    assert params.value.required == {
+        "temperature": sampling.temperature,
+        "max_new_tokens": sampling.max_new_tokens,
+        "seed": sampling.seed,
+    }
+    assert sampling.more() == {}
+
+
+@pytest.mark.parametrize("lacks", ["endpoints_model_params", "output_caps"])
+def test_what_the_round_does_not_say_is_not_guessed(lacks: str) -> None:
+    rules = RULES.model_copy(update={lacks: None})
+    with pytest.raises(ValueError, match="the round sets no"):
+        requests.sampling(rules, seed=requests.round_seed(rules), max_new_tokens=requests.cap(rules))
+
+
+def test_the_table_is_made_once(environment: Environment, tmp_path: Path) -> None:
+    made_there = table.prepare(tmp_path, environment, RULES)
+    broken = Environment(tmp_path / "no python", environment.data)
+    assert table.prepare(tmp_path, broken, RULES) == made_there
+    with pytest.raises(MissingError):
+        table.prepare(tmp_path / "elsewhere", broken, RULES)
