@@ -48,7 +48,7 @@ _NOT_THERE: Final[Mapping[Role, tuple[str, ...]]] = {
     "assistant": ("tool_results",),
     "tool": (),
 }
-"""What another client would send although the row's role has no such thing."""
+"""What the mlcommons client sends although messages of the role have no such thing."""
 
 
 @dataclass(frozen=True, slots=True)
