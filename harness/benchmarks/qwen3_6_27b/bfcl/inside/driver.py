@@ -71,14 +71,19 @@ class Package:
     def lines(self, path: Path) -> list[Any]:
         """A file of JSON lines."""
         self.used.add(path)
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        # Not splitlines(): a text in JSON may hold other ends of lines.
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
     def changed(self) -> list[str]:
         """The files that were used, code too, and are not as the installer wrote them down."""
-        code = [module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == PACKAGE and
-                getattr(module, "__file__", None)]  # fmt: skip
         recorded = {Path(str(file.locate())).resolve(): file.hash for file in self.distribution.files or ()}
-        return sorted(path.name for path in {*self.used, *map(Path, filter(None, code))} if not _is(path, recorded))
+        return sorted(path.name for path in self.used | _code() if not _is(path, recorded))
+
+
+def _code() -> set[Path]:
+    """The files of the package's modules that were imported; what is kept out has none."""
+    modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == PACKAGE]
+    return {Path(module.__file__) for module in modules if getattr(module, "__file__", None)}
 
 
 def _is(path: Path, recorded: dict[Path, Any]) -> bool:
