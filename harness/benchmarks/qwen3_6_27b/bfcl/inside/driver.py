@@ -83,7 +83,8 @@ class Package:
 def _code() -> set[Path]:
     """The files of the package's modules that were imported; what is kept out has none."""
     modules = [module for name, module in sys.modules.items() if name.partition(".")[0] == PACKAGE]
-    return {Path(module.__file__) for module in modules if getattr(module, "__file__", None)}
+    files = [getattr(module, "__file__", None) for module in modules]
+    return {Path(file) for file in files if file}
 
 
 def _is(path: Path, recorded: dict[Path, Any]) -> bool:
