@@ -48,22 +48,24 @@ class Environment:
 
     def rows(self, subsets: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         """All rows of these subsets, as the driver tells them. MissingError."""
-        found: dict[str, list[dict[str, Any]]] = self._ask({"do": "rows", "subsets": list(subsets)})["rows"]
+        found: dict[str, list[dict[str, Any]]] = self._ask({"do": "rows", "subsets": list(subsets)}, "rows")
         return found
 
     def check(self, answers: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """A verdict on each answer, as the driver takes and gives them. MissingError where there are not as many."""
-        found: list[dict[str, Any]] = self._ask({"do": "check", "answers": list(answers)})["verdicts"]
+        found: list[dict[str, Any]] = self._ask({"do": "check", "answers": list(answers)}, "verdicts")
         if len(found) != len(answers):
             raise MissingError(
                 f"bfcl-eval came to {len(found)} verdicts on {len(answers)} answers", where=self.python, mend=MEND
             )
         return found
 
-    def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: Mapping[str, Any], wanted: str) -> Any:  # noqa: ANN401 - what the driver has under that key
         reply = self._reply(self._run(json.dumps(request).encode()))
         if "problem" in reply:
             raise MissingError(f"the environment cannot score BFCL: {reply['problem']}", where=self.python, mend=MEND)
+        if not reply.keys() >= {"version", "changed", wanted}:
+            raise self._broke("it answers, but not as asked")
         if reply["version"] != self.data.version:
             raise MissingError(
                 f"the environment has {self.data.package} {reply['version']}",
@@ -79,7 +81,7 @@ class Environment:
                 expected="the package as it was published",
                 mend="remove that environment, then make bfcl",
             )
-        return reply
+        return reply[wanted]
 
     def _run(self, request: bytes) -> subprocess.CompletedProcess[bytes]:
         with tempfile.TemporaryDirectory(prefix="bfcl-") as scratch:

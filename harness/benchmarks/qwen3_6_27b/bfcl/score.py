@@ -14,6 +14,7 @@ from harness.benchmarks.qwen3_6_27b.bfcl.answers import Answer, read_answer
 from harness.benchmarks.qwen3_6_27b.bfcl.environment import Environment
 from harness.benchmarks.qwen3_6_27b.bfcl.figures import NORMALISED, Figures
 from harness.benchmarks.qwen3_6_27b.bfcl.grading import Verdict, grade
+from harness.benchmarks.qwen3_6_27b.bfcl.selftest import self_test
 from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORIES
 from harness.benchmarks.qwen3_6_27b.bfcl.table import Row, Table
 from harness.benchmarks.scores import EVALUATOR, each_row_once, heading, table
@@ -60,8 +61,8 @@ def score(
     """Grades every row of a table exactly once; ``failed`` rows are failed whatever was logged for them.
 
     So is a row whose data are no reply, or one that says nothing at all. Raises RunBroke where the answers miss rows,
-    have one twice, or have one that the table has not, and MissingError where the checker is not to be had: then there
-    is no score.
+    have one twice, or have one that the table has not. Raises MissingError where the checker is not to be had, or fails
+    its self test: then there is no score.
     """
     replies: dict[int, Answer] = {}
     for number, data in each_row_once(answers, len(asked), where):
@@ -69,6 +70,7 @@ def score(
         if reply is not None:
             replies[number] = reply
     rows = dict(enumerate(asked.rows))
+    self_test(environment)
     verdicts = grade(rows, replies, environment)
     figures = (
         Figures.of((row.subset, verdicts[number].right) for number, row in rows.items())

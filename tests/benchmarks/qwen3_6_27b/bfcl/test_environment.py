@@ -157,6 +157,7 @@ def test_data_that_are_not_there(tmp_path: Path) -> None:
         ("echo away >&2; exit 1", "status 1: away"),
         ("echo no JSON", "status 0"),
         ("echo '[]'", "status 0"),
+        ("echo '{}'", "it answers, but not as asked"),
         ("kill -9 $$", "status -9"),
     ],
 )

@@ -135,6 +135,15 @@ def test_without_the_environment_there_is_no_score(asked: Table, environment: En
     assert caught.value.exit_code == 3
 
 
+def test_a_checker_that_fails_its_self_test_scores_nothing(asked: Table, environment: Environment) -> None:
+    class Kind(Environment):
+        def check(self, answers):
+            return [{"valid": True, "why": ""} for _ in answers]
+
+    with pytest.raises(MissingError, match="self test failed"):
+        graded(asked, Kind(environment.python, environment.data))
+
+
 def test_what_accuracy_txt_says(asked: Table, environment: Environment) -> None:
     text = accuracy_text(graded(asked, environment, {first(asked, "multiple"): reply("No.")}), RULES)
     assert "The data set is a stand-in" in text
