@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from harness.benchmarks.qwen3_6_27b.bfcl.figures import Figures
 from harness.benchmarks.qwen3_6_27b.bfcl.score import Graded, Reached, accuracy_text, score, targets
 from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORY_OF
 from harness.benchmarks.qwen3_6_27b.bfcl.table import Table
+from harness.engines.http.chat import ChatReader
 from harness.errors import MissingError, RunBroke
 from tests.benchmarks.qwen3_6_27b.bfcl.made import RULES, reply, right_calls
 
@@ -92,6 +94,25 @@ def test_a_call_in_the_text_counts_as_one_but_not_as_a_structured_one(
 ) -> None:
     found = graded(asked, environment, {first(asked, name): answer for name in ("multiple", "irrelevance")})
     assert found.score.value == 100.0
+
+
+@pytest.mark.parametrize("arguments", ['{"bed": 0, "litres": 1.5}', '{"bed": "0"}'])
+def test_a_reply_that_a_server_streams_is_scored_as_it_is(
+    arguments: str, asked: Table, environment: Environment
+) -> None:
+    """Reasoning, words, and a call in pieces, as the HTTP engine puts them together."""
+    pieces = [{"name": "garden_water", "arguments": ""}, *({"arguments": each} for each in arguments)]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "reasoning_content": "Water helps."}, {"content": "So."}]
+    deltas += [{"tool_calls": [{"index": 0, "id": "c0", "function": piece}]} for piece in pieces]
+    reader = ChatReader("m", cap=100)
+    for delta in [*deltas, {}]:
+        choice = {"index": 0, "delta": delta, "finish_reason": None if delta else "tool_calls"}
+        event = {"model": "m", "choices": [choice], "usage": {"completion_tokens": 9}}
+        reader.feed(f"data: {json.dumps(event)}\n\n".encode())
+    reader.feed(b"data: [DONE]\n\n")
+    number = first(asked, "multiple")
+    found = graded(asked, environment, {number: reader.finish().data})
+    assert found.verdicts[number].right == ("1.5" in arguments)
 
 
 @pytest.mark.parametrize(
