@@ -21,7 +21,7 @@ from harness.serve.tongues import defaults, end_ids
 from tests.serve.client import Server
 from tests.serve.test_qwen3_vl import content, part, picture
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.qwen3vl]
 
 CAP = 12
 ROOM = 1_024

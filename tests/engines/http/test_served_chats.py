@@ -22,6 +22,8 @@ image = pytest.importorskip("PIL.Image", reason="needs the [qwen3-vl] extra")
 
 MODEL = "scripted"
 LIMIT = 2_000
+pytestmark = pytest.mark.qwen3vl
+
 TEXTS = tuple(f'{{"category": "Möbel > {i}", "brand": "木村 😀"}}' for i in range(6))
 TOO_LONG_ROW, BROKEN_ROW, LARGE_ROW = 3, 4, 5
 
