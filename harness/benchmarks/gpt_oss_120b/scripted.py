@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -13,8 +12,9 @@ from harness.benchmarks.gpt_oss_120b import vocab
 from harness.benchmarks.gpt_oss_120b.code_questions import solution, wrong_solution
 from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader, is_code
 from harness.benchmarks.gpt_oss_120b.questions import LETTERS
+from harness.benchmarks.shares import right_rows
 from harness.engines.base import Int32Array
-from harness.errors import ConfigError, DatasetError, UnknownName
+from harness.errors import ConfigError, DatasetError
 
 _REASONING = "<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant<|channel|>final<|message|>{final}"
 _THOUGHT = "We work out case {case}."
@@ -41,22 +41,12 @@ def scripted_answers(
 
 
 def _right_rows(dataset: Dataset, shares: Mapping[str, float], seed: int) -> set[int]:
-    rows_of: dict[str, list[int]] = {}
-    for row, subset in enumerate(dataset.subsets):
-        rows_of.setdefault(subset, []).append(row)
-    right: set[int] = set()
-    for subset, share in shares.items():
-        if subset not in rows_of:
-            raise UnknownName("subset", subset, rows_of, where="the shares of right answers")
+    right = right_rows(dataset.subsets, shares, seed)
+    for subset in shares:
         if grader(subset) is None and not is_code(subset):
             raise ConfigError(
                 f"no answer of {subset} can be right: nobody grades it", where="the shares of right answers"
             )
-        if not 0 <= share <= 1:
-            raise ConfigError(f"{share} is not a share", where=f"the share of {subset}", expected="0 to 1")
-        rows = rows_of[subset]
-        rng = random.Random(f"{seed}/right/{subset}")  # noqa: S311 - a script, not a secret
-        right.update(rng.sample(rows, round(share * len(rows))))
     return right
 
 

@@ -6,8 +6,6 @@ Repeat 1 of all trajectories comes first, then repeat 2. In memory is each messa
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import shutil
 import time
@@ -18,6 +16,7 @@ from typing import Any, Final
 
 import orjson
 
+from harness.benchmarks.making import alone
 from harness.benchmarks.qwen3_6_27b import fields
 from harness.benchmarks.qwen3_6_27b.dataset import TrajectorySet
 from harness.benchmarks.qwen3_6_27b.files import REQUESTS_FOLDER
@@ -129,7 +128,7 @@ def prepare(library: Library, folder: Path, tell: Tell) -> BodyStore:
     place = folder / REQUESTS_FOLDER / f"trajectories-{library.rows}-{library.key}.chats"
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(place, tell):
+        with alone(place, tell):
             found = _there(place, library)
             return build(library, place, tell) if found is None else found
     except OSError as error:
@@ -188,15 +187,3 @@ def _there(place: Path, library: Library) -> BodyStore | None:
     except DatasetError:
         return None
     return found if len(found) == library.chats else None
-
-
-@contextlib.contextmanager
-def _alone(place: Path, tell: Tell) -> Iterator[None]:
-    """Keeps others from making the same store. The kernel lets go of the lock when its holder is gone."""
-    with place.with_name(place.name + ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell(f"another process is making these requests; waiting for it: {place}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Iterator, Mapping
 
 from harness.benchmarks.base import Dataset, ScriptedReplies
 from harness.benchmarks.qwen3_vl_235b_a22b import dataset as datasets
 from harness.benchmarks.qwen3_vl_235b_a22b.dataset import Truths
-from harness.errors import ConfigError, UnknownName
+from harness.benchmarks.shares import right_rows
 
 _FILLER = "A product that is sold in a shop."
 _CHARS_A_TOKEN = 4
@@ -26,7 +25,7 @@ def scripted_answers(
     is right. Rows of subsets that ``shares`` does not name get ``answer_tokens`` tokens of text. Raises UnknownName for
     a share of no subset, ConfigError for what is no share.
     """
-    right = _right_rows(dataset, shares, seed)
+    right = right_rows(dataset.subsets, shares, seed)
     truths = datasets.truths(dataset)
     contents = list(_contents(dataset, shares, right, truths, answer_tokens))
     return ScriptedReplies.of(
@@ -52,19 +51,3 @@ def _contents(
             "is_secondhand": truths.is_secondhand[row],
         }
         yield json.dumps(said, indent=2, ensure_ascii=False)
-
-
-def _right_rows(dataset: Dataset, shares: Mapping[str, float], seed: int) -> set[int]:
-    rows_of: dict[str, list[int]] = {}
-    for row, subset in enumerate(dataset.subsets):
-        rows_of.setdefault(subset, []).append(row)
-    right: set[int] = set()
-    for subset, share in shares.items():
-        if subset not in rows_of:
-            raise UnknownName("subset", subset, rows_of, where="the shares of right answers")
-        if not 0 <= share <= 1:
-            raise ConfigError(f"{share} is not a share", where=f"the share of {subset}", expected="0 to 1")
-        rows = rows_of[subset]
-        rng = random.Random(f"{seed}/right/{subset}")  # noqa: S311 - a script, not a secret
-        right.update(rng.sample(rows, round(share * len(rows))))
-    return right

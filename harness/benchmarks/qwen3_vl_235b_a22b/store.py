@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from harness.benchmarks.base import Dataset
+from harness.benchmarks.making import alone
 from harness.benchmarks.qwen3_vl_235b_a22b import images, requests
 from harness.benchmarks.qwen3_vl_235b_a22b.catalogue import Catalogue, Reader
 from harness.benchmarks.qwen3_vl_235b_a22b.files import COLUMNS, REQUESTS_FOLDER
@@ -42,7 +41,7 @@ def prepare(dataset: Dataset, folder: Path, version: Version, tell: Tell) -> Dat
     if not _is_there(place, dataset.rows):
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            with _alone(place, tell):
+            with alone(place, tell):
                 if not _is_there(place, dataset.rows):
                     _make(dataset, place, version, tell)
         except OSError as error:
@@ -76,18 +75,6 @@ def _is_there(place: Path, rows: int) -> bool:
         return len(BodyStore.open(place)) == rows
     except DatasetError:
         return False
-
-
-@contextlib.contextmanager
-def _alone(place: Path, tell: Tell) -> Iterator[None]:
-    """Keeps others from making the same store. The kernel lets go of the lock when its holder is gone."""
-    with place.with_name(place.name + ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell(f"another process is making these requests; waiting for it: {place}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _make(dataset: Dataset, place: Path, version: Version, tell: Tell) -> None:
