@@ -24,8 +24,12 @@ from harness.engines.bodies import BodyStore
 Which: TypeAlias = Literal["performance", "accuracy", "TEST07"]
 """What performance legs, accuracy legs and the TEST07 audit ask; which table that is, :meth:`Benchmark.table` says."""
 
+Logged: TypeAlias = Literal["content", "reply"]
+"""What of a reply to a chat is logged and scored: its text, or all of its JSON."""
+
 Answer: TypeAlias = tuple[int, bytes]
-"""One entry of an accuracy log: the data set's row, and the answer as it was logged (token ids as int32, or UTF-8)."""
+"""One entry of an accuracy log: the data set's row, and the answer as it was logged (token ids as int32, or UTF-8: see
+:attr:`Benchmark.logged`)."""
 
 CHUNK_BYTES = 1 << 20
 
@@ -45,7 +49,9 @@ class Dataset:
     ``name`` is what :class:`harness.engines.base.Workload` calls it. ``stand_in`` tells data made by the harness from
     the benchmark's own: a run on it may never be filed. ``whole`` is False where rows were left away, or a stand-in was
     made with fewer than the round's. Where chats are asked, ``prompts`` are empty and ``chats`` is the
-    :class:`~harness.engines.bodies.BodyStore` that row i is ``[i]`` of, once :meth:`Benchmark.prepare` made it.
+    :class:`~harness.engines.bodies.BodyStore` that row i is ``[i]`` of, once :meth:`Benchmark.prepare` made it. With
+    ``trajectories`` row i is the chats of session i there, which lie one after the other and are asked so; ``salt`` is
+    the number that a run's own prompts were salted by.
     """
 
     name: str
@@ -57,6 +63,8 @@ class Dataset:
     stand_in: bool
     whole: bool = True
     chats: Path | None = None
+    trajectories: bool = False
+    salt: int | None = None
 
     def __post_init__(self) -> None:
         if not len(self.prompts) == len(self.subsets) == len(self.ground_truth):
@@ -324,6 +332,10 @@ class Benchmark(Protocol):
     def name(self) -> str:
         """As the round spells it, e.g. ``gpt-oss-120b``."""
 
+    @property
+    def logged(self) -> Logged:
+        """What of a reply is logged; nothing to benchmarks of token ids."""
+
     def table(self, which: Which, scenario: str) -> str:
         """The name of the table that a leg asks in a scenario."""
 
@@ -334,6 +346,11 @@ class Benchmark(Protocol):
         """The data set with all that legs need beyond what was read, such as ``chats``; made where it is not there yet.
 
         ``tell`` is given lines for people while that takes time. Raises DatasetError and MissingError.
+        """
+
+    def prepare_run(self, dataset: Dataset, folder: Path, tell: Callable[[str], None]) -> Dataset:
+        """The data set as one run alone asks it, with what was made for that below the run's ``folder``; itself where
+        all runs ask the same. To be called once for a run, before it is measured. Raises as :meth:`prepare`.
         """
 
     def make_dataset(self, data_dir: Path, *, seed: int, rows: int | None = None) -> Made:

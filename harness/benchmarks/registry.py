@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Callable
 
 from harness.benchmarks.base import Benchmark
-from harness.errors import UnknownName
+from harness.config.models import Agentic
+from harness.errors import ConfigError, UnknownName
 from harness.rules import RulePack
 
 # Named, not imported: a verb that asks for names should not pay for every benchmark's libraries.
@@ -21,10 +22,22 @@ def names() -> list[str]:
     return sorted(_MODULES)
 
 
-def get(name: str, rules: RulePack) -> Benchmark:
-    """A benchmark under the rules of a round. UnknownName where the harness or the round has none such."""
+def get(name: str, rules: RulePack, agentic: Agentic | None = None) -> Benchmark:
+    """A benchmark under the rules of a round; ``agentic`` is how it is asked where it replays trajectories.
+
+    UnknownName where the harness or the round has none such, ConfigError for ``agentic`` of a benchmark that replays
+    none.
+    """
     if name not in _MODULES:
         raise UnknownName("benchmark", name, _MODULES)
     rules.benchmark(name)
-    bind: Callable[[RulePack], Benchmark] = importlib.import_module(_MODULES[name]).bind
-    return bind(rules)
+    module = importlib.import_module(_MODULES[name])
+    if agentic is None:
+        bind: Callable[[RulePack], Benchmark] = module.bind
+        return bind(rules)
+    if not hasattr(module, "bind_agentic"):
+        raise ConfigError(
+            f"{name} replays no trajectories", where="agentic", mend="take it out of the benchmark's file"
+        )
+    bind_agentic: Callable[[RulePack, Agentic], Benchmark] = module.bind_agentic
+    return bind_agentic(rules, agentic)

@@ -23,6 +23,7 @@ from harness.config.merge import merged
 from harness.config.strict import Strict
 
 __all__ = [
+    "Agentic",
     "BenchmarkFile",
     "Clients",
     "Engine",
@@ -179,6 +180,21 @@ class WarmupSettings(Strict):
     requests: Annotated[int, Field(ge=0)] = 64
 
 
+class Agentic(Strict):
+    """How an agent's trajectories are asked; of benchmarks that replay some.
+
+    ``repeats`` of each trajectory are in LoadGen's library. ``salt`` makes their prompts differ: as the mlcommons
+    client's (``upstream``), by one of the run's own (``run``), or not at all. ``max_concurrency`` trajectories are
+    under way at once, in scenarios that ask more than one. ``chat_template_kwargs`` go with every chat.
+    """
+
+    repeats: Annotated[int, Field(ge=1)] = 50
+    salt: Literal["upstream", "run"] | None = "upstream"
+    tool_delays: bool = False
+    max_concurrency: Annotated[int, Field(ge=1)] = 32
+    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+
 class TestRun(Strict):
     """What ``--test_run`` shortens to: rows of each data set, and seconds. It makes a run not submittable."""
 
@@ -199,6 +215,8 @@ class BenchmarkFile(Strict):
     scenarios: Annotated[dict[str, Scenario], Field(min_length=1)]
     warmup: WarmupSettings = WarmupSettings()
     test_run: TestRun = TestRun()
+    agentic: Agentic | None = None
+    """Of a benchmark of trajectories; None takes the defaults there."""
     seed: int = 0
     """Starts the engine's random stream."""
     watchdog_s: Annotated[float, Field(gt=0)] = 300

@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +92,8 @@ class Workload:
     given, a request is the chat ``bodies[row]`` and has no prompt, and its answer is one of :class:`Replies`.
     With ``chat_prompts`` the prompts are chats themselves, each packed by
     :func:`~harness.engines.bodies.chat_as_prompt`, and are answered by token ids.
-    ``replica`` is the place in :attr:`EngineInfo.replicas` of the one that is to answer.
+    ``replica`` is the place in :attr:`EngineInfo.replicas` of the one that is to answer. With ``usage_optional`` a
+    chat's reply is one even where its server does not count its tokens.
     """
 
     dataset: str
@@ -101,6 +102,7 @@ class Workload:
     bodies: str = ""
     replica: int = 0
     chat_prompts: bool = False
+    usage_optional: bool = False
 
     def __post_init__(self) -> None:
         if self.bodies and self.chat_prompts:
@@ -175,6 +177,10 @@ class Requests:
         return self.prompts[self.prompt_rows[i]]
 
 
+NOT_TOLD: Final = -1
+"""Stands for a count that a server does not tell."""
+
+
 @dataclass(slots=True)
 class Tokens:
     """One token each of some answers, as they came; ``positions`` 0 is an answer's first. ``at_ns`` holds for all.
@@ -212,7 +218,9 @@ class Replies:
     """n whole answers to chats. Reply i is ``data[ends[i - 1] : ends[i]]`` (from 0 for the first).
 
     Each is UTF-8 JSON: an object with ``content`` (a string), and where there are any ``reasoning`` (a string) and
-    ``tool_calls`` (as OpenAI's chat completions have them). ``tokens`` are how many each has, as the server counts.
+    ``tool_calls`` (as OpenAI's chat completions have them). ``tokens`` are how many each has, as the server counts;
+    ``prompt_tokens`` how many its prompt has, ``cached_tokens`` how many of these were not computed anew. Each of the
+    three is :data:`NOT_TOLD` where the server says nothing; the last two are () where no server was asked.
     """
 
     numbers: Sequence[int]
@@ -222,6 +230,8 @@ class Replies:
     first_ns: Sequence[int]
     done_ns: Sequence[int]
     finish: Sequence[int]
+    prompt_tokens: Sequence[int] = ()
+    cached_tokens: Sequence[int] = ()
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.benchmarks.base import Answer, Benchmark, Canary, Dataset, Made, Score, ScriptedAnswers, Which
+from harness.benchmarks.base import Answer, Benchmark, Canary, Dataset, Logged, Made, Score, ScriptedAnswers, Which
 from harness.benchmarks.gpt_oss_120b import score as scoring
 from harness.benchmarks.gpt_oss_120b import scripted, standin, vocab, warmup
 from harness.benchmarks.gpt_oss_120b.canary import FinalAnswer, HarmonyRoundTrip
@@ -32,6 +32,11 @@ class GptOss120b:
         """As the round spells it."""
         return NAME
 
+    @property
+    def logged(self) -> Logged:
+        """Chats are not asked."""
+        return "content"
+
     def table(self, which: Which, scenario: str) -> str:
         """Each kind of leg has its own, whatever the scenario."""
         return which
@@ -45,6 +50,10 @@ class GptOss120b:
 
     def prepare(self, dataset: Dataset, data_dir: Path, tell: Callable[[str], None]) -> Dataset:
         """As it is: the prompts are all that legs need."""
+        return dataset
+
+    def prepare_run(self, dataset: Dataset, folder: Path, tell: Callable[[str], None]) -> Dataset:
+        """Itself: all runs ask the same."""
         return dataset
 
     def make_dataset(self, data_dir: Path, *, seed: int, rows: int | None = None) -> Made:

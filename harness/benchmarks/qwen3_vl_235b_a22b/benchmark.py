@@ -7,7 +7,18 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.benchmarks.base import Answer, Benchmark, Canary, Chats, Dataset, Made, Score, ScriptedReplies, Which
+from harness.benchmarks.base import (
+    Answer,
+    Benchmark,
+    Canary,
+    Chats,
+    Dataset,
+    Logged,
+    Made,
+    Score,
+    ScriptedReplies,
+    Which,
+)
 from harness.benchmarks.qwen3_vl_235b_a22b import dataset as datasets
 from harness.benchmarks.qwen3_vl_235b_a22b import score as scoring
 from harness.benchmarks.qwen3_vl_235b_a22b import scripted, sidecar, standin, store, tokens, warmup
@@ -37,6 +48,11 @@ class Qwen3Vl:
         """As the round spells it."""
         return NAME
 
+    @property
+    def logged(self) -> Logged:
+        """The text: nothing else is scored."""
+        return "content"
+
     def table(self, which: Which, scenario: str) -> str:
         """The catalogue; in a scenario for which the rules name a data set of its own, that one."""
         keys = {key: table for table, key in TABLES.items() if key in self.rules.dataset_sources}
@@ -51,6 +67,10 @@ class Qwen3Vl:
     def prepare(self, dataset: Dataset, data_dir: Path, tell: Callable[[str], None]) -> Dataset:
         """With its chats, made by several processes where they are not there yet; see :mod:`.store`."""
         return store.prepare(dataset, data_dir / NAME, self.version, tell)
+
+    def prepare_run(self, dataset: Dataset, folder: Path, tell: Callable[[str], None]) -> Dataset:
+        """Itself: all runs ask the same."""
+        return dataset
 
     def make_dataset(self, data_dir: Path, *, seed: int, rows: int | None = None) -> Made:
         """Makes the stand-in in ``data_dir/qwen3-vl-235b-a22b``; see :func:`.standin.make_dataset`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -46,13 +46,21 @@ class ChatsFile(_Strict):
         return (stat.st_size, stat.st_mtime_ns) == (self.size, self.mtime_ns)
 
 
+class Replay(_Strict):
+    """How trajectories are asked: so many at once, and whether a turn waits as long as its tool took."""
+
+    max_concurrency: Annotated[int, Field(ge=1)]
+    tool_delays: bool
+
+
 class LegJob(_Strict):
     """All that the worker needs to know. Paths are absolute: it works in a folder of its own.
 
     ``rows`` is the size of the sample library: the whole data set but in a short run. ``dataset_sha256`` is what the
     record vouches for: files may change between legs. ``table`` is the data set's, ``dataset`` what the engine calls
     it; ``chats`` are what is asked of it, None for prompts of token ids. ``model`` and ``scenario`` are LoadGen's.
-    ``audit`` is the path of an audit.config, or "" for none.
+    ``audit`` is the path of an audit.config, or "" for none. ``logged`` is what of a reply LoadGen is handed: its text,
+    or all of its JSON. ``replay`` is given where a row is a trajectory, the chats of one session.
     """
 
     folder: str
@@ -72,6 +80,8 @@ class LegJob(_Strict):
     sampling: Sampling
     min_answer_tokens: int
     watchdog_s: Annotated[float, Field(gt=0)]
+    logged: Literal["content", "reply"] = "content"
+    replay: Replay | None = None
 
     def workload(self) -> Workload:
         """What the leg's requests have in common; only Server wants first tokens as they come."""
