@@ -71,7 +71,7 @@ submission: venv ## lay out the submission tree: OUT=build/submission ARGS=--dem
 check_submission: venv ## check a tree: INPUT=build/submission ROUND=v6.1 SUBMITTER=Acme
 	$(PY) -m harness check_submission --input $(call quoted,$(INPUT)) --round $(call quoted,$(ROUND)) $(if $(SUBMITTER),--submitter $(call quoted,$(SUBMITTER))) $(ARGS)
 
-demo: venv ## the main job on this machine in minutes: run, score, package, check (BENCHMARK=qwen3-vl-235b-a22b)
+demo: venv $(if $(filter qwen3.6%,$(BENCHMARK)),bfcl) ## the main job on this machine in minutes: run, score, package, check (BENCHMARK=qwen3-vl-235b-a22b)
 	@$(PY) -m harness make_dataset --benchmark=$(BENCHMARK) $(if $(filter qwen3-vl%,$(BENCHMARK)),--rows=512)
 	@mkdir -p build/demo
 	@$(PY) -m harness run_harness --systems=CPU-torch --benchmarks=$(BENCHMARK) --test_run --results_dir build/demo/results; \
