@@ -4,10 +4,10 @@ A body is what a benchmark asks: ``messages``, and where there are any ``tools``
 completion. What a run chooses (the model's name, sampling, streaming) is not in it: an engine puts the two together
 without reading either.
 
-The file: :data:`MAGIC`, the bodies one after the other, padding to 8 bytes, n int64 ``ends`` (body i ends before
-``ends[i]``, counted from the start of the file), n int64 ``sessions``, n int64 ``tokens``, n as int64, :data:`MAGIC`.
-All little-endian. What is known only at the end stands there, so that bodies of any size can be written as they are
-made.
+The file: :data:`MAGIC`; the bodies one after the other; the names of sessions, a JSON list; padding to 8 bytes; n int64
+``ends`` (body i ends before ``ends[i]``, counted from the start of the file), n int64 each of ``sessions``, ``tokens``
+and ``delays_ns``; two int64, n and how many bytes the names have; :data:`MAGIC`. All little-endian. What is known only
+at the end stands there, so that bodies of any size can be written as they are made.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from harness.errors import ConfigError, DatasetError
 
 Rows: TypeAlias = Sequence[int] | npt.NDArray[np.signedinteger[Any]]
 
-MAGIC: Final = b"CHATS\0\0\2"
-COUNT: Final = struct.Struct("<q")
-COLUMNS: Final = 3
+MAGIC: Final = b"CHATS\0\0\3"
+COUNTS: Final = struct.Struct("<2q")
+INT64: Final = 8
+COLUMNS: Final = 4
 NO_SESSION: Final = -1
 RESERVED: Final = frozenset(
     {
@@ -56,18 +57,23 @@ RESERVED: Final = frozenset(
 class BodyStore:
     """n chats; ``store[row]`` is the UTF-8 JSON of one, as a view of the mapped file."""
 
-    __slots__ = ("_ends", "_map", "_view", "path", "sessions", "tokens")
+    __slots__ = ("_ends", "_map", "_ranges", "_view", "delays_ns", "path", "session_names", "sessions", "tokens")
 
-    def __init__(self, path: Path, mapped: mmap.mmap, n: int, index: int) -> None:
+    def __init__(self, path: Path, mapped: mmap.mmap, n: int, index: int, session_names: tuple[str, ...] = ()) -> None:
         self.path = path
         self._map = mapped
         self._view = memoryview(mapped)
-        size = n * COUNT.size
-        self._ends: Int64Array = np.frombuffer(self._view, np.int64, n, index)
-        self.sessions: Int64Array = np.frombuffer(self._view, np.int64, n, index + size)
+        columns = [np.frombuffer(self._view, np.int64, n, index + i * n * INT64) for i in range(COLUMNS)]
+        self._ends: Int64Array = columns[0]
+        self._ranges: dict[int, range] | None = None
+        self.sessions: Int64Array = columns[1]
         """Which conversation each chat belongs to, int64; :data:`NO_SESSION` where it stands alone."""
-        self.tokens: Int64Array = np.frombuffer(self._view, np.int64, n, index + 2 * size)
+        self.tokens: Int64Array = columns[2]
         """Prompt tokens of each chat as they were counted when it was made, int64; 0 where nobody counted."""
+        self.delays_ns: Int64Array = columns[3]
+        """How long whoever asks waits before each chat, after the answer to the one before in its session; int64."""
+        self.session_names = session_names
+        """What a server is told of each session, by its number; () where it is told the number."""
 
     @classmethod
     def open(cls, path: Path) -> BodyStore:
@@ -77,17 +83,21 @@ class BodyStore:
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:  # ValueError: the file is empty
             raise _no_store(path, str(error)) from None
-        tail = COUNT.size + len(MAGIC)
+        tail = COUNTS.size + len(MAGIC)
         if len(mapped) < len(MAGIC) + tail or mapped[: len(MAGIC)] != MAGIC or mapped[-len(MAGIC) :] != MAGIC:
             raise _no_store(path, "it does not begin and end as one; was it written to its end, by this version?")
-        (n,) = COUNT.unpack_from(mapped, len(mapped) - tail)
-        index = len(mapped) - tail - COLUMNS * n * COUNT.size
+        n, named = COUNTS.unpack_from(mapped, len(mapped) - tail)
+        index = len(mapped) - tail - COLUMNS * n * INT64
         if n < 0 or index < len(MAGIC):
             raise _no_store(path, f"it says that it holds {n} chats, for which it is too short")
-        store = cls(path, mapped, n, index)
-        ends = store._ends
-        if n and (int(ends[0]) < len(MAGIC) or int(ends[-1]) > index or bool((np.diff(ends) < 0).any())):
+        ends = np.frombuffer(mapped, np.int64, n, index)
+        begin = int(ends[-1]) if n else len(MAGIC)
+        if n and (int(ends[0]) < len(MAGIC) or begin > index or bool((np.diff(ends) < 0).any())):
             raise _no_store(path, "its index does not rise, or points beyond its chats")
+        if named < 0 or begin + named > index:
+            raise _no_store(path, "the names of its sessions reach into its index")
+        store = cls(path, mapped, n, index, _names_of_json(path, mapped[begin : begin + named]))
+        _check_opened(store)
         return store
 
     @classmethod
@@ -97,12 +107,16 @@ class BodyStore:
         bodies: Iterable[Mapping[str, object] | bytes],
         sessions: Sequence[int] | None = None,
         tokens: Sequence[int] | Int64Array | None = None,
+        delays_ns: Sequence[int] | Int64Array | None = None,
+        session_names: Sequence[str] = (),
     ) -> BodyStore:
         """Writes chats and opens what was written; a file that was there is replaced at the end.
 
         A body of bytes is one that :func:`encoded` made, and is written as it is. ``sessions`` has one number of at
-        least 0 for each chat, or :data:`NO_SESSION`; ``tokens`` the length of each chat's prompt. Both are read when
-        all bodies are written. Raises ConfigError for a chat that is none.
+        least 0 for each chat, or :data:`NO_SESSION`; ``tokens`` the length of each chat's prompt; ``delays_ns`` what
+        is waited before it; ``session_names``, where there are any, one text for each session from 0 on, which a
+        header can hold and no two share. All are read when all bodies are written. Raises ConfigError for a chat that
+        is none and for what does not fit the chats.
         """
         unfinished = path.with_name(path.name + ".part")
         ends: list[int] = []
@@ -113,15 +127,38 @@ class BodyStore:
                     where = f"{path}, row {row}"
                     place += file.write(_checked(body, where) if isinstance(body, bytes) else encoded(body, where))
                     ends.append(place)
-                file.write(b"\0" * (-place % COUNT.size))
+                n = len(ends)
+                of_sessions = _column(path, n, "sessions", sessions, NO_SESSION)
+                names = _names_json(path, session_names, of_sessions)
+                place += file.write(names)
+                file.write(b"\0" * (-place % INT64))
                 file.write(np.array(ends, np.int64).tobytes())
-                file.write(_column(path, len(ends), "sessions", sessions, NO_SESSION))
-                file.write(_column(path, len(ends), "tokens", tokens, 0))
-                file.write(COUNT.pack(len(ends)) + MAGIC)
+                file.write(of_sessions.tobytes())
+                file.write(_column(path, n, "tokens", tokens, 0).tobytes())
+                file.write(_column(path, n, "delays_ns", delays_ns, 0).tobytes())
+                file.write(COUNTS.pack(n, len(names)) + MAGIC)
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
         return cls.open(path)
+
+    def rows_of(self, session: int) -> range:
+        """The chats of a session, which lie one after the other, in the order in which they are asked.
+
+        Raises IndexError for a session that has none, DatasetError for a store in which they do not lie so.
+        """
+        if self._ranges is None:
+            self._ranges = _ranges(self.path, self.sessions)
+        if session not in self._ranges:
+            raise IndexError(f"no chat of session {session} in {self.path}")
+        return self._ranges[session]
+
+    def session_name(self, row: int) -> str:
+        """What a server is told of the session of a row; "" where the chat stands alone."""
+        session = int(self.sessions[row])
+        if session == NO_SESSION:
+            return ""
+        return self.session_names[session] if self.session_names else str(session)
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -187,7 +224,7 @@ def _checked(body: bytes, where: object) -> bytes:
     return body
 
 
-def _column(path: Path, n: int, name: str, told: Sequence[int] | Int64Array | None, least: int) -> bytes:
+def _column(path: Path, n: int, name: str, told: Sequence[int] | Int64Array | None, least: int) -> Int64Array:
     values = np.full(n, least, np.int64) if told is None else np.array(told, np.int64)
     if len(values) != n or int(values.min(initial=least)) < least:
         raise ConfigError(
@@ -195,7 +232,74 @@ def _column(path: Path, n: int, name: str, told: Sequence[int] | Int64Array | No
             where=path,
             expected=f"one number of at least {least} a chat",
         )
-    return values.tobytes()
+    return values
+
+
+def _names_json(path: Path, names: Sequence[str], sessions: Int64Array) -> bytes:
+    """The names of sessions as they are kept. ConfigError where a session has none, or one that no header may have."""
+    if not names:
+        return b"[]"
+    wanted = int(sessions.max(initial=NO_SESSION)) + 1
+    if len(names) < wanted:
+        raise ConfigError(
+            f"{len(names)} names for {wanted} sessions", where=path, expected="one for each session, from 0 on"
+        )
+    for session, name in enumerate(names):
+        if not is_header_text(name):
+            raise ConfigError(
+                f"session {session} has the name {name!r}",
+                where=path,
+                expected="printable ASCII, for it is sent as X-Session-ID, without blanks around it",
+            )
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise ConfigError(f"two sessions have the name {twice!r}", where=path, expected="a name of its own for each")
+    return orjson.dumps(list(names))
+
+
+def is_header_text(text: str) -> bool:
+    """Whether a header can have this value, and means it: printable ASCII, without blanks around it."""
+    return bool(text) and text.isascii() and text.isprintable() and text == text.strip()
+
+
+def _names_of_json(path: Path, text: bytes) -> tuple[str, ...]:
+    try:
+        names = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) and is_header_text(name) for name in names):
+        raise _no_store(path, "the names of its sessions are none")
+    return tuple(names)
+
+
+def _check_opened(store: BodyStore) -> None:
+    """What is relied on by whoever reads the columns."""
+    least = ((store.sessions, NO_SESSION, "sessions"), (store.tokens, 0, "tokens"), (store.delays_ns, 0, "delays_ns"))
+    for column, smallest, name in least:
+        if int(column.min(initial=smallest)) < smallest:
+            raise _no_store(store.path, f"one of its {name} is {int(column.min())}")
+    last = int(store.sessions.max(initial=NO_SESSION))
+    if store.session_names and last >= len(store.session_names):
+        raise _no_store(store.path, f"it has {len(store.session_names)} names and a session {last}")
+
+
+def _ranges(path: Path, sessions: Int64Array) -> dict[int, range]:
+    """Where the chats of each session lie."""
+    begins = np.flatnonzero(np.diff(sessions, prepend=NO_SESSION - 1)).tolist()
+    ranges: dict[int, range] = {}
+    for begin, end in zip(begins, [*begins[1:], len(sessions)], strict=True):
+        session = int(sessions[begin])
+        if session == NO_SESSION:
+            continue
+        if session in ranges:
+            raise DatasetError(
+                f"the chats of session {session} do not lie together: rows {ranges[session][0]} and {begin} are of it",
+                where=path,
+                expected="the chats of a session one after the other, in the order in which they are asked",
+                mend="make the store again, sorted by session",
+            )
+        ranges[session] = range(begin, end)
+    return ranges
 
 
 def _no_store(path: Path, why: str) -> DatasetError:

@@ -149,9 +149,87 @@ def test_other_files(tmp_path: Path) -> None:
     path = tmp_path / "chats"
     BodyStore.write(path, CHATS)
     data = bytearray(path.read_bytes())
-    for place, value in ((-16, 7), (-64, 200), (0, 1)):  # the count, the first end, the magic
+    for place, value in ((-24, 7), (-16, 1), (-88, 200), (-56, -1 & 255), (0, 1)):
+        # the count, how long the names are, the first end, a token count, the magic
         changed = bytearray(data)
         changed[place] = value
+        changed[place + 7 if value == 255 else place] = value  # a negative number's sign
         path.write_bytes(changed)
         with pytest.raises(DatasetError):
             BodyStore.open(path)
+
+
+THREE = [CHATS[0], CHATS[1], CHATS[0]]
+
+
+def test_delays_and_names_of_sessions(tmp_path: Path) -> None:
+    store = BodyStore.write(tmp_path / "chats", THREE, [0, 0, 1], None, [0, 7, 2**40], ["swe-1", "swe-1 #2"])
+    for found in (store, BodyStore.open(tmp_path / "chats")):
+        assert found.delays_ns.tolist() == [0, 7, 2**40]
+        assert found.session_names == ("swe-1", "swe-1 #2")
+        assert [found.session_name(row) for row in range(3)] == ["swe-1", "swe-1", "swe-1 #2"]
+        assert [json.loads(bytes(found[row])) for row in range(3)] == THREE
+
+
+def test_without_names_a_session_is_told_by_its_number(tmp_path: Path) -> None:
+    store = BodyStore.write(tmp_path / "chats", THREE, [3, NO_SESSION, 4])
+    assert [store.session_name(row) for row in range(3)] == ["3", "", "4"]
+    assert store.delays_ns.tolist() == [0, 0, 0] and store.session_names == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a"], "1 names for 2 sessions"),
+        (["a", "a"], "two sessions have the name 'a'"),
+        (["a", "größer"], "session 1 has the name"),
+        (["a", ""], "session 1 has the name"),
+        (["a", "b\r\nHost: x"], "session 1 has the name"),
+        ([" a", "b"], "session 0 has the name"),
+    ],
+)
+def test_names_that_no_header_can_have_or_that_are_not_one_each(tmp_path: Path, names: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        BodyStore.write(tmp_path / "chats", THREE, [0, 0, 1], session_names=names)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("delays", [[1], [0, 0, -1]])
+def test_delays_that_do_not_fit(tmp_path: Path, delays: list[int]) -> None:
+    with pytest.raises(ConfigError, match="delays_ns"):
+        BodyStore.write(tmp_path / "chats", THREE, delays_ns=delays)
+
+
+@settings(deadline=None)
+@given(lengths=st.lists(st.integers(1, 4), min_size=1, max_size=8), lone=st.integers(0, 3))
+def test_the_chats_of_a_session_lie_together(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], lone: int
+) -> None:
+    sessions = [NO_SESSION] * lone + [session for session, n in enumerate(lengths) for _ in range(n)]
+    store = BodyStore.write(tmp_path_factory.mktemp("any") / "chats", [CHATS[0]] * len(sessions), sessions)
+    ranges = [store.rows_of(session) for session in range(len(lengths))]
+    assert [len(each) for each in ranges] == lengths
+    assert [row for each in ranges for row in each] == list(range(lone, len(sessions)))
+    with pytest.raises(IndexError, match=f"session {len(lengths)}"):
+        store.rows_of(len(lengths))
+    with pytest.raises(IndexError):
+        store.rows_of(NO_SESSION)
+
+
+def test_sessions_that_do_not_lie_together(tmp_path: Path) -> None:
+    store = BodyStore.write(tmp_path / "chats", THREE, [5, 1, 5])
+    with pytest.raises(DatasetError, match="session 5 do not lie together: rows 0 and 2"):
+        store.rows_of(1)
+
+
+def test_names_that_were_damaged_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "chats"
+    BodyStore.write(path, THREE, [0, 0, 1], session_names=["name", "other"])
+    data = path.read_bytes()
+    for new in (b'["na\nme",', b'["name"xx', b'["name"],'):
+        path.write_bytes(data.replace(b'["name",', new[:8]))
+        with pytest.raises(DatasetError, match="names of its sessions"):
+            BodyStore.open(path)
+    path.write_bytes(data.replace(b'["name","other"]', b'["name"]        '))
+    with pytest.raises(DatasetError, match="1 names and a session 1"):
+        BodyStore.open(path)
