@@ -55,6 +55,7 @@ WORKLOADS = st.builds(
     st.just(""),
     st.just(0),
     st.booleans(),
+    st.booleans(),
 )
 WORKLOAD = Workload("perf", Sampling(1.0, 1.0, 0, 8, (5,), 0), TokenEvents.FIRST)
 CHATS = Workload("perf", Sampling(1.0, 1.0, 0, 8, (5,), 0), TokenEvents.FIRST, bodies="/data/chats.bodies")
@@ -83,7 +84,8 @@ def some_replies(draw: st.DrawFn) -> Replies:
     ends = np.cumsum([len(reply) for reply in data]).tolist()
     n = len(data)
     numbers, tokens, first, done, finish = (draw(st.lists(INT64, min_size=n, max_size=n)) for _ in range(5))
-    return Replies(numbers, b"".join(data), ends, tokens, first, done, finish)
+    maybe = st.just(()) | st.lists(INT64, min_size=n, max_size=n)
+    return Replies(numbers, b"".join(data), ends, tokens, first, done, finish, draw(maybe), draw(maybe))
 
 
 FAILURES = st.builds(Failure, INT64, st.text(max_size=9), st.text(max_size=9))
@@ -98,7 +100,8 @@ def plain(event: Event) -> object:
         return (list(event.numbers), list(event.positions), event.tokens.tolist(), event.at_ns)
     if isinstance(event, Replies):
         columns = (event.numbers, event.ends, event.tokens, event.first_ns, event.done_ns, event.finish)
-        return (*map(list, columns), bytes(event.data))
+        of_prompts = (event.prompt_tokens, event.cached_tokens)
+        return (*map(list, (*columns, *of_prompts)), bytes(event.data))
     return event
 
 
@@ -271,13 +274,24 @@ def test_a_large_answers_becomes_several_frames() -> None:
 def test_large_replies_become_several_frames() -> None:
     n = 3_000
     data = b"".join(b"%05d" % i + b" " * 1_000 for i in range(n))
-    event = Replies(range(n), data, range(1_005, 1_005 * n + 1, 1_005), [4] * n, [1] * n, [2] * n, [0] * n)
+    ends = range(1_005, 1_005 * n + 1, 1_005)
+    event = Replies(range(n), data, ends, [4] * n, [1] * n, [2] * n, [0] * n, range(n), range(n, 2 * n))
     found = list(wire.event_frames(event))
     assert len(found) > 2
     assert max(map(len, found)) < 1.1 * wire.CHUNK_BYTES
-    parts = [part for piece in found for part in wire.read_event(decoded(piece)[0])]
-    assert [number for part in parts if isinstance(part, Replies) for number in part.numbers] == list(range(n))
-    assert b"".join(part.data for part in parts if isinstance(part, Replies)) == data
+    parts = [part for piece in found for part in wire.read_event(decoded(piece)[0]) if isinstance(part, Replies)]
+    assert [number for part in parts for number in part.numbers] == list(range(n))
+    assert [count for part in parts for count in part.prompt_tokens] == list(range(n))
+    assert [count for part in parts for count in part.cached_tokens] == list(range(n, 2 * n))
+    assert b"".join(part.data for part in parts) == data
+
+
+@pytest.mark.parametrize("told", [-1, 4, 2**40])
+def test_replies_with_columns_that_nobody_knows(told: int) -> None:
+    payload = struct.pack("<7q", told, 1, 2, 3, 4, 0, 5) + b"{}"
+    assert wire.read_event(decoded(frames.frame_of(Kind.REPLIES, 1, [struct.pack("<q", 0), payload[8:]]))[0])
+    with pytest.raises(WireError, match="do not add up"):
+        wire.read_event(decoded(frames.frame_of(Kind.REPLIES, 1, [payload]))[0])
 
 
 @given(st.dictionaries(st.text(max_size=9), st.integers(0, 2**62), max_size=5))

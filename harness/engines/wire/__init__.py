@@ -13,7 +13,8 @@ WORKLOAD   its number         JSON of Workload; requests refer to it by that num
 REQUESTS   n requests         workload number; n numbers, n rows; but for chats, n prompt lengths and the prompts
 TOKENS     n tokens           at_ns; n numbers, n positions; n ids
 ANSWERS    n answers          n numbers, n ends, n first_ns, n done_ns, n finish; the answers
-REPLIES    n replies          n numbers, n ends, n first_ns, n done_ns, n finish, n tokens; the replies
+REPLIES    n replies          what is told; n numbers, n ends, n first_ns, n done_ns, n finish, n tokens, and as told
+                              n prompt_tokens, n cached_tokens; the replies
 FAILURES   n failures         JSON, n times [number, kind, message]
 DROP       n requests         n numbers; the engine works no longer on them, and says nothing to it
 CANCEL     of the client      none; the engine forgets all requests and says CANCEL with the same n

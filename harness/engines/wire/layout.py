@@ -16,3 +16,7 @@ ONE_TOKEN: Final = struct.Struct("<3qi")
 ONE_ANSWER: Final = struct.Struct("<5q")
 ONE_CHAT: Final = struct.Struct("<3q")
 CHATS_IN_CHUNK: Final = CHUNK_BYTES // (2 * INT64)
+
+PROMPT_TOKENS_TOLD: Final = 1
+CACHED_TOKENS_TOLD: Final = 2
+"""Bits of the first number of replies: which of the columns that may be absent are there."""

@@ -26,7 +26,7 @@ from harness.engines.base import (
     Workload,
 )
 from harness.engines.frames import ANSWERS, FAILURES, REPLIES, TOKENS, Frame, WireError
-from harness.engines.wire.layout import INT32, INT64, ONE_REQUEST
+from harness.engines.wire.layout import CACHED_TOKENS_TOLD, INT32, INT64, ONE_REQUEST, PROMPT_TOKENS_TOLD
 
 ONE_START: Final = np.zeros(1, np.int64)
 NO_PROMPTS: Final = PromptTable.from_lists([])
@@ -127,15 +127,27 @@ def read_event(frame: Frame) -> list[Event]:
 
 def _read_replies(frame: Frame) -> Replies:
     n, payload = frame.n, frame.payload
-    begin = 6 * n * INT64
+    told = int.from_bytes(payload[:INT64], "little", signed=True)
+    if not 0 <= told <= PROMPT_TOKENS_TOLD | CACHED_TOKENS_TOLD:
+        raise _does_not_add_up(frame)
+    begin = (1 + (6 + told.bit_count()) * n) * INT64
     if len(payload) < begin:
         raise _does_not_add_up(frame)
-    columns = _numbers(payload, begin)
-    ends = columns[n : 2 * n]
-    if not _rises(ends, len(payload) - begin):
+    numbers = _numbers(payload, begin)
+    columns = [numbers[1 + place * n : 1 + (place + 1) * n] for place in range(6 + told.bit_count())]
+    if not _rises(columns[1], len(payload) - begin):
         raise _does_not_add_up(frame)
-    times = columns[2 * n : 3 * n], columns[3 * n : 4 * n]
-    return Replies(columns[:n], payload[begin:], ends, columns[5 * n :], *times, columns[4 * n : 5 * n])
+    return Replies(
+        numbers=columns[0],
+        data=payload[begin:],
+        ends=columns[1],
+        tokens=columns[5],
+        first_ns=columns[2],
+        done_ns=columns[3],
+        finish=columns[4],
+        prompt_tokens=columns[6] if told & PROMPT_TOKENS_TOLD else (),
+        cached_tokens=columns[-1] if told & CACHED_TOKENS_TOLD else (),
+    )
 
 
 def read_counters(frame: Frame) -> dict[str, int]:
@@ -181,6 +193,7 @@ def _workload_of_json(content: dict[str, Any]) -> Workload:
         str(content["bodies"]),
         int(content["replica"]),
         bool(content["chat_prompts"]),
+        bool(content["usage_optional"]),
     )
 
 

@@ -22,6 +22,7 @@ from harness.engines.frames import (
     json_frame,
 )
 from harness.engines.wire.layout import (
+    CACHED_TOKENS_TOLD,
     CHATS_IN_CHUNK,
     CHUNK_BYTES,
     INT32,
@@ -30,6 +31,7 @@ from harness.engines.wire.layout import (
     ONE_CHAT,
     ONE_REQUEST,
     ONE_TOKEN,
+    PROMPT_TOKENS_TOLD,
     TOKENS_IN_CHUNK,
 )
 
@@ -150,9 +152,14 @@ def _answers_frames(event: Answers) -> Iterator[bytes]:
 
 def _replies_frames(event: Replies) -> Iterator[bytes]:
     ends = np.asarray(event.ends, np.int64)
-    for first, last in _pieces(ends, 6 * INT64):
-        parts = _answer_columns(event, ends, first, last)
+    of_prompts = [column for column in (event.prompt_tokens, event.cached_tokens) if len(column)]
+    told = (PROMPT_TOKENS_TOLD if len(event.prompt_tokens) else 0) | (
+        CACHED_TOKENS_TOLD if len(event.cached_tokens) else 0
+    )
+    for first, last in _pieces(ends, (6 + len(of_prompts)) * INT64):
+        parts = [_column((told,)), *_answer_columns(event, ends, first, last)]
         parts.append(_column(event.tokens[first:last]))
+        parts += [_column(column[first:last]) for column in of_prompts]
         parts.append(bytes(event.data[_start(ends, first) : int(ends[last - 1])]))
         yield frame_of(REPLIES, last - first, parts)
 
