@@ -26,7 +26,7 @@ _ENDPOINT = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^/?#@:\s]+)(:[0-9]{1,5})?
 class TinyCheckpoint(Strict):
     """A stand-in checkpoint: a target's architecture, far narrower, random weights from a seed. Never submittable."""
 
-    make: Literal["tiny-gpt-oss", "tiny-qwen3-vl"]
+    make: Literal["tiny-gpt-oss", "tiny-qwen3-vl", "tiny-deepseek-v3"]
     seed: int = 0
     hidden_size: Annotated[int, Field(ge=16)] = 64
     layers: Annotated[int, Field(ge=1)] = 2

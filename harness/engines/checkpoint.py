@@ -1,7 +1,8 @@
 """Checkpoints: what one is called and hashes to, and tiny stand-ins with the architecture of the real ones.
 
 :func:`digest` and :func:`describe` read files only; torch and transformers are imported only when there is something
-to make: by :func:`make_tiny_gpt_oss` here, by :mod:`~harness.engines.tiny_qwen3_vl` for the other target.
+to make: by :func:`make_tiny_gpt_oss` here, by :mod:`~harness.engines.tiny_qwen3_vl` and
+:mod:`~harness.engines.tiny_deepseek_v3` for the other targets.
 
 A stand-in has the target's layers, attention sinks, sliding window, mixture of experts and full vocabulary at a
 fraction of its width. Its weights are random: it shows that inference runs, never how well the target answers. It

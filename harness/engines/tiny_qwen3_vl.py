@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.engines.chats import qwen3_vocab
-from harness.engines.chats.byte_pairs import BytePairs
 from harness.engines.chats.picture import MAX_PIXELS, MERGE, MIN_PIXELS, PATCH
 from harness.engines.chats.qwen3_vocab import END_OF_TEXT, END_OF_TURN, IMAGE_PAD, VIDEO_PAD, VISION_END, VISION_START
 from harness.engines.checkpoint import library_versions, never_sampled, stand_in
+from harness.engines.tiny_tokenizer import save_qwen3_tokenizer
 from harness.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _save(folder: Path, config: dict[str, Any], seed: int) -> None:
     never_sampled(model, slice(END_OF_TEXT, None))
     model.to(torch.bfloat16).save_pretrained(folder)
     _as_the_hub(folder, model)
-    _save_tokenizer(folder)
+    save_qwen3_tokenizer(folder, _TEMPLATE)
     for name, content in _others().items():
         (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -140,30 +140,6 @@ def _as_the_hub(folder: Path, model: Qwen3VLMoeForConditionalGeneration) -> None
     for name in experts:
         weights[name] = weights[name].transpose(1, 2).contiguous()
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-def _save_tokenizer(folder: Path) -> None:
-    """``tokenizer.json`` and what goes with it, from the ranks; transformers writes them."""
-    from transformers import AddedToken, Qwen2Tokenizer
-
-    known = qwen3_vocab.vocabulary()
-    tokenizer = Qwen2Tokenizer(
-        vocab={qwen3_vocab.spelled(token): rank for token, rank in known.ranks.items()},
-        merges=[
-            (qwen3_vocab.spelled(left), qwen3_vocab.spelled(right)) for left, right in BytePairs(known.ranks).merges()
-        ],
-        unk_token=None,
-        eos_token=None,
-        pad_token=None,
-    )
-    for text, rank in sorted(known.added.items(), key=lambda each: each[1]):
-        special = rank not in qwen3_vocab.NOT_SPECIAL
-        tokenizer.add_tokens([AddedToken(text, special=special, normalized=False)], special_tokens=special)
-        if tokenizer.convert_tokens_to_ids(text) != rank:
-            raise AssertionError(f"{text} is not {rank}")
-    tokenizer.eos_token, tokenizer.pad_token = "<|im_end|>", "<|endoftext|>"
-    tokenizer.chat_template = _TEMPLATE
-    tokenizer.save_pretrained(folder)
 
 
 def _others() -> dict[str, dict[str, Any]]:

@@ -33,3 +33,11 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def tiny_deepseek_v3(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a DeepSeek-V3 64 wide with 2 layers and the vocabulary of Qwen3, seed 7."""
+    from harness.engines.tiny_deepseek_v3 import make_tiny_deepseek_v3
+
+    return make_tiny_deepseek_v3(tmp_path_factory.mktemp("checkpoints") / "tiny-deepseek-v3", seed=7)

@@ -79,7 +79,7 @@ def test_tokens_that_end_or_are_no_text_are_far_from_being_sampled(tiny_qwen3_vl
 
 def test_it_is_used_again_and_is_another_for_another_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The files of the tokenizer, which are the same in all, take most of the time.
-    monkeypatch.setattr("harness.engines.tiny_qwen3_vl._save_tokenizer", lambda folder: None)
+    monkeypatch.setattr("harness.engines.tiny_qwen3_vl.save_qwen3_tokenizer", lambda folder, template: None)
     first, same, other = (
         make_tiny_qwen3_vl(tmp_path / name, seed=seed, hidden_size=32, layers=1)
         for name, seed in (("a", 1), ("b", 1), ("c", 2))

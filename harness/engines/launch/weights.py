@@ -12,6 +12,7 @@ from typing import Any, Final
 from harness.config.engines import ServedCheckpoint, TinyCheckpoint
 from harness.engines.base import Checkpoint
 from harness.engines.checkpoint import describe, make_tiny_gpt_oss
+from harness.engines.tiny_deepseek_v3 import make_tiny_deepseek_v3
 from harness.engines.tiny_qwen3_vl import make_tiny_qwen3_vl
 from harness.env import cache_dir
 from harness.errors import ConfigError
@@ -25,6 +26,7 @@ _GIGA: Final = 10**9
 MAKERS: Final[Mapping[str, Callable[..., Path]]] = {
     "tiny-gpt-oss": make_tiny_gpt_oss,
     "tiny-qwen3-vl": make_tiny_qwen3_vl,
+    "tiny-deepseek-v3": make_tiny_deepseek_v3,
 }
 
 
