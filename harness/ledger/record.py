@@ -98,12 +98,15 @@ class EngineEcho(_Strict):
 
 
 class DatasetEcho(_Strict):
-    """The data set a leg used: name, rows, sha256 of its files, and whether it is a stand-in."""
+    """The data set a leg used: name, rows, sha256 of its files, whether it is a stand-in, and the number by which the
+    run's own prompts were salted, where it had some.
+    """
 
     name: str
     rows: int
     sha256: str
     stand_in: bool
+    salt: int | None = None
 
 
 class Rate(_Strict):
@@ -131,6 +134,31 @@ class Counts(_Strict):
     failed: Count
     outstanding: Count
     output_tokens: Count
+
+
+class TurnCounts(_Strict):
+    """Turns of the trajectories that LoadGen issued. ``issued``: handed to the engine; those skipped never were.
+
+    Outstanding ones are unanswered, or their turn had not come when the run ended.
+    """
+
+    issued: Count
+    answered: Count
+    failed: Count
+    skipped: Count
+    outstanding: Count
+
+    @model_validator(mode="after")
+    def _each_turn_that_ended_was_issued(self) -> TurnCounts:
+        ended = self.answered + self.failed
+        if not ended <= self.issued <= ended + self.outstanding:
+            raise ValueError("answered, failed and outstanding turns do not make up those that were issued")
+        return self
+
+    @property
+    def turns(self) -> int:
+        """All of them."""
+        return self.answered + self.failed + self.skipped + self.outstanding
 
 
 class FailedSample(_Strict):
@@ -279,6 +307,7 @@ class RunRecord(_Strict):
     deviations: list[str]
     hashes: dict[str, str] = Field(default_factory=dict)
     counts: Counts | None = None
+    turns: TurnCounts | None = None
     failures: list[FailedSample] = Field(default_factory=list)
     failure_kinds: dict[str, int] = Field(default_factory=dict)
     client_counters: dict[str, int] | None = None

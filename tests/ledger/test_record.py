@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from harness.ledger import Fingerprint, RunId, RunRecord, State
-from harness.ledger.record import Counts, SubsetScore
+from harness.ledger.record import Counts, SubsetScore, TurnCounts
 from tests.ledger.made_records import finished, record
 
 ID = RunId(system="BOX", benchmark="gpt-oss-120b", scenario="Offline", leg="performance", attempt=1)
@@ -75,3 +75,11 @@ def test_fingerprints_differ_exactly_where_their_digests_do(mine: dict[str, Any]
 
 def test_a_key_that_is_none_is_not_a_key_that_is_absent() -> None:
     assert Fingerprint.of({"a": None}).differs_from(Fingerprint.of({})) == ["a"]
+
+
+def test_counts_of_turns_make_up_those_that_were_issued() -> None:
+    counts = TurnCounts(issued=4, answered=2, failed=1, skipped=3, outstanding=2)
+    assert counts.turns == 8
+    for wrong in ({"issued": 2}, {"issued": 6}, {"skipped": -1}):
+        with pytest.raises(ValidationError):
+            TurnCounts(**counts.model_dump() | wrong)
