@@ -6,13 +6,20 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from harness.engines.base import Finish
+from harness.engines.base import NOT_TOLD, Finish
+from harness.engines.http.calls import Calls
 from harness.engines.http.dialects import error_of
 from harness.engines.http.ids import check_end, check_model
 from harness.engines.http.problems import ABORTED, BAD_ANSWER, CONTENT_FILTER, REFUSAL, SSE_ERROR, BadAnswer, quoted
 from harness.engines.http.sse import DONE, EventStream
+from harness.engines.replies import EMPTY
 
-FINISHES: Final = {"stop": Finish.STOP, "length": Finish.LENGTH, "tool_calls": Finish.TOOL_CALLS}
+FINISHES: Final = {
+    "stop": Finish.STOP,
+    "length": Finish.LENGTH,
+    "tool_calls": Finish.TOOL_CALLS,
+    "function_call": Finish.TOOL_CALLS,
+}
 BROKEN_OFF: Final = {"content_filter": CONTENT_FILTER, "abort": ABORTED, "error": ABORTED, "cancelled": ABORTED}
 """Ends of a reply that is none, with the kind of failure that each is; what came before is no answer to a sample."""
 REASONING: Final = ("reasoning_content", "reasoning")
@@ -24,19 +31,22 @@ NO_ID: Final = -1
 class Reply(NamedTuple):
     """A whole reply: the JSON of :class:`~harness.engines.base.Replies`, why it ended, how many tokens it has.
 
-    ``prompt_tokens`` is how many the server counted in the prompt, 0 where it does not say.
+    ``prompt_tokens`` is how many the server counted in the prompt, ``cached_tokens`` how many of these it had from
+    before. A count is NOT_TOLD where the server does not say.
     """
 
     data: bytes
     finish: Finish
     tokens: int
-    prompt_tokens: int = 0
+    prompt_tokens: int = NOT_TOLD
+    cached_tokens: int = NOT_TOLD
 
 
 class ChatReader:
     """Reads one reply. Raises BadAnswer from any of its methods for one that is none."""
 
     __slots__ = (
+        "_cached_tokens",
         "_calls",
         "_cap",
         "_content",
@@ -47,23 +57,27 @@ class ChatReader:
         "_prompt_tokens",
         "_reasoning",
         "_refusal",
-        "_usage",
+        "_tokens",
+        "_usage_optional",
         "first",
     )
 
-    def __init__(self, model: str, cap: int) -> None:
-        """``cap`` is how many tokens were asked for at most: a server that goes beyond it did not read that."""
+    def __init__(self, model: str, cap: int, usage_optional: bool = False) -> None:
+        """``cap`` is how many tokens were asked for at most: a server that goes beyond it did not read that.
+
+        With ``usage_optional`` a reply is one, of NOT_TOLD tokens, though its server does not count them.
+        """
         self.first: int | None = None
         """:data:`NO_ID` once something of the reply came."""
         self._model = model
         self._cap = cap
+        self._usage_optional = usage_optional
         self._events = EventStream()
         self._content: list[str] = []
         self._reasoning: list[str] = []
-        self._calls: dict[int, dict[str, Any]] = {}
+        self._calls = Calls()
         self._refusal: list[str] = []
-        self._usage: int | None = None
-        self._prompt_tokens = 0
+        self._tokens = self._prompt_tokens = self._cached_tokens = NOT_TOLD
         self._finish: str | None = None
         self._done = False
 
@@ -99,16 +113,21 @@ class ChatReader:
             if error is not None:
                 raise BadAnswer(SSE_ERROR, f"said in its stream: {quoted(error)}")
             check_model(content.get("model"), self._model)
-            usage = content.get("usage")
-            if usage is not None and usage.get("completion_tokens") is not None:
-                self._usage = int(usage["completion_tokens"])
-                self._prompt_tokens = int(usage.get("prompt_tokens") or 0)
+            if content.get("usage") is not None:
+                self._count(content["usage"])
             if content.get("choices"):
                 choice = content["choices"][0]
                 self._finish = choice.get("finish_reason") or self._finish
                 self._take(choice.get(key) or {})
         except (ValueError, TypeError, AttributeError, KeyError, IndexError):
             raise BadAnswer(BAD_ANSWER, f"said what no chat completion says: {quoted(text)}") from None
+
+    def _count(self, usage: dict[str, Any]) -> None:
+        """What the server counts; where it does so more than once, the last holds."""
+        details = usage.get("prompt_tokens_details") or {}
+        self._tokens = _count(usage.get("completion_tokens"), self._tokens)
+        self._prompt_tokens = _count(usage.get("prompt_tokens"), self._prompt_tokens)
+        self._cached_tokens = _count(details.get("cached_tokens"), self._cached_tokens)
 
     def _take(self, delta: dict[str, Any]) -> None:
         content = delta.get("content")
@@ -120,41 +139,50 @@ class ChatReader:
             self._reasoning.append(_text(reasoning))
         if delta.get("refusal"):
             self._refusal.append(_text(delta["refusal"]))
-        for place, call in enumerate(calls or ()):
-            self._call(int(call.get("index", place)), call)
+        if delta.get("function_call"):  # the older way, of one call alone
+            calls = [{"function": delta["function_call"]}]
+        if calls:
+            self._calls.take(calls)
         if content or reasoning or calls:
             self.first = NO_ID
 
-    def _call(self, index: int, part: dict[str, Any]) -> None:
-        call = self._calls.setdefault(
-            index, {"id": None, "type": "function", "function": {"name": None, "arguments": ""}}
-        )
-        function = part.get("function") or {}
-        call["id"] = call["id"] or part.get("id")
-        call["function"]["name"] = call["function"]["name"] or function.get("name")
-        call["function"]["arguments"] += function.get("arguments") or ""
-
     def _reply(self) -> Reply:
-        if self._refusal:
-            raise BadAnswer(REFUSAL, f"refused: {quoted(''.join(self._refusal).encode())}")
-        if self._finish in BROKEN_OFF:
-            raise BadAnswer(BROKEN_OFF[self._finish], f"says that the reply ended by {self._finish!r}")
-        if self._finish not in FINISHES:
-            raise BadAnswer(BAD_ANSWER, f"says that the reply ended by {self._finish!r}")
-        if self._usage is None:
+        finish = self._finish_of()
+        if self._tokens == NOT_TOLD and not self._usage_optional:
             raise BadAnswer(BAD_ANSWER, "did not say how many tokens the reply has")
-        if self._usage > self._cap:
-            raise BadAnswer(BAD_ANSWER, f"answered with {self._usage} tokens where {self._cap} were the most")
+        if self._tokens > self._cap:
+            raise BadAnswer(BAD_ANSWER, f"answered with {self._tokens} tokens where {self._cap} were the most")
         reply: dict[str, object] = {"content": "".join(self._content)}
         if self._reasoning:
             reply["reasoning"] = "".join(self._reasoning)
         if self._calls:
-            reply["tool_calls"] = [call for _, call in sorted(self._calls.items())]
-        data, finish = orjson.dumps(reply), FINISHES[self._finish]
+            reply["tool_calls"] = self._calls.told()
+            if finish is Finish.STOP:
+                finish = Finish.TOOL_CALLS  # some servers say "stop" where a call was forced
+        if not any(reply.values()):
+            raise BadAnswer(EMPTY, "answered with no content, no reasoning and no tool calls")
         self._content, self._reasoning = [], []
-        if self._calls and finish is Finish.STOP:
-            finish = Finish.TOOL_CALLS  # some servers say "stop" where a call was forced
-        return Reply(data, finish, self._usage, self._prompt_tokens)
+        return Reply(orjson.dumps(reply), finish, self._tokens, self._prompt_tokens, self._cached_tokens)
+
+    def _finish_of(self) -> Finish:
+        """Why the reply ended. BadAnswer where that is no end of a reply."""
+        if self._refusal:
+            raise BadAnswer(REFUSAL, f"refused: {quoted(''.join(self._refusal).encode())}")
+        if self._finish is None:
+            raise BadAnswer(BAD_ANSWER, "did not say why the reply ended: it has no finish_reason")
+        if self._finish in BROKEN_OFF:
+            raise BadAnswer(BROKEN_OFF[self._finish], f"says that the reply ended by {self._finish!r}")
+        if self._finish not in FINISHES:
+            raise BadAnswer(BAD_ANSWER, f"says that the reply ended by {self._finish!r}")
+        return FINISHES[self._finish]
+
+
+def _count(told: object, before: int) -> int:
+    if told is None:
+        return before
+    if not isinstance(told, int) or told < 0:
+        raise ValueError
+    return told
 
 
 def _text(value: object) -> str:

@@ -33,6 +33,7 @@ class Course:
         "_store",
         "_stream",
         "_times",
+        "_usage_optional",
         "may_hold",
         "streams",
         "tells_all",
@@ -52,6 +53,7 @@ class Course:
         self.tells_first = workload.token_events is TokenEvents.FIRST or (self.streams and store is not None)
         self.tells_all = self.streams and not self.tells_first
         self._expected = Expected(dialect, settings.model, sampling.max_new_tokens, frozenset(sampling.stop_token_ids))
+        self._usage_optional = workload.usage_optional
         self._store = store
         self._seed = sampling.seed
         self._stream = (settings.stream << 16) + workload.replica
@@ -71,7 +73,9 @@ class Course:
     def reader(self) -> IdsReader | ChatReader:
         """For one answer."""
         expected = self._expected
-        return IdsReader(expected) if self._store is None else ChatReader(expected.model, expected.cap)
+        if self._store is None:
+            return IdsReader(expected)
+        return ChatReader(expected.model, expected.cap, self._usage_optional)
 
     def unservable(self, requests: Requests, place: int) -> Failure | None:
         """Why a request cannot be sent, where it cannot."""
@@ -107,7 +111,7 @@ class Course:
     def differs(self, row: int, prompt_tokens: int) -> bool:
         """Whether a server counts other tokens in the prompt of a row's chat than were counted before, if both did."""
         counted = 0 if self._store is None else int(self._store.tokens[row])
-        return bool(counted and prompt_tokens) and counted != prompt_tokens
+        return counted > 0 and prompt_tokens > 0 and counted != prompt_tokens
 
     def too_long(self, said: bytes) -> bool:
         """Whether a refusal says that the prompt was too long."""

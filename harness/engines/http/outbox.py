@@ -82,4 +82,6 @@ def _replies(told: list[tuple[int, Reply, int, int]]) -> Replies:
         first_ns=first,
         done_ns=done,
         finish=[reply.finish for reply in replies],
+        prompt_tokens=[reply.prompt_tokens for reply in replies],
+        cached_tokens=[reply.cached_tokens for reply in replies],
     )

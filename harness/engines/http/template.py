@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 
 from harness.engines.base import Requests, Sampling, TokenEvents, Workload
-from harness.engines.bodies import NO_SESSION, BodyStore
+from harness.engines.bodies import BodyStore
 from harness.engines.http.dialects import CHAT_CAP, CHAT_PATH, Dialect
 
 SEED_BITS: Final = 31
@@ -80,10 +80,10 @@ class ChatTemplate:
         """Head and body of the request at a place; IndexError for a row that is not in the store."""
         row = requests.rows[place]
         stored = self._store[row]
-        session = int(self._store.sessions[row])
+        session = self._store.session_name(row)
         begin = self._begin.with_seed(seed)
         length = len(begin) + len(stored) - 1  # the stored object's brace is not sent: it goes on with its fields
-        head = self._head if session == NO_SESSION else self._session_head % session
+        head = self._session_head % session.encode() if session else self._head
         return b"%b%d\r\n\r\n%b" % (head, length, begin), stored[1:]
 
 
@@ -108,12 +108,12 @@ class Head:
         self._key = api_key
 
     def of(self, path: str, session: bool = False) -> bytes:
-        """For a path; with ``session``, a format that takes the number of a session."""
+        """For a path; with ``session``, a format that takes what a session is called."""
         lines = [f"POST {self._prefix}{path} HTTP/1.1", f"Host: {self._host}", "Content-Type: application/json"]
         lines += [f"Authorization: Bearer {self._key}"] if self._key else []
         head = "\r\n".join(lines) + "\r\n"
         if session:
-            head = head.replace("%", "%%") + "X-Session-ID: %d\r\n"
+            head = head.replace("%", "%%") + "X-Session-ID: %b\r\n"
         return (head + "Content-Length: ").encode("ascii")
 
 

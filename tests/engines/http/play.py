@@ -199,6 +199,8 @@ class Told:
         self.replies: dict[int, dict[str, Any]] = {}
         self.finish: dict[int, int] = {}
         self.usage: dict[int, int] = {}
+        self.prompt_tokens: dict[int, int] = {}
+        self.cached_tokens: dict[int, int] = {}
         self.first_ns: dict[int, int] = {}
         self.done_ns: dict[int, int] = {}
         self.tokens: dict[int, list[int]] = {}
@@ -226,6 +228,7 @@ class Told:
             else:
                 self.replies[number] = json.loads(event.data[start : event.ends[i]])
                 self.usage[number] = event.tokens[i]
+                self.prompt_tokens[number], self.cached_tokens[number] = event.prompt_tokens[i], event.cached_tokens[i]
             self.finish[number] = event.finish[i]
             self.first_ns[number], self.done_ns[number] = event.first_ns[i], event.done_ns[i]
             start = event.ends[i]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.engines.base import Finish, Sampling, TokenEvents, Workload
+from harness.engines.base import NOT_TOLD, Finish, Sampling, TokenEvents, Workload
 from harness.engines.bodies import NO_SESSION, BodyStore
 from harness.engines.http.chat import ChatReader
 from harness.engines.http.dialects import DIALECTS
@@ -57,11 +58,6 @@ def delta(finish: str | None = None, **said: Any) -> dict[str, Any]:
 
 def counts(tokens: int) -> dict[str, Any]:
     return delta() | {"choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": tokens}}
-
-
-def call(index: int, arguments: str | None = None, **more: Any) -> dict[str, Any]:
-    function = {"arguments": arguments} | ({"name": more.pop("name")} if "name" in more else {})
-    return {"index": index, "type": "function", "function": function} | more
 
 
 def read(*contents: Any, whole: bool = False) -> tuple[dict[str, Any], Finish, int]:
@@ -186,41 +182,13 @@ def test_a_store_that_is_not_there(tmp_path: Path) -> None:
         core.submit(requests(1, workload(bodies=tmp_path / "none")))
 
 
-def test_calls_are_put_together_by_index() -> None:
-    found, finish, tokens = read(
-        delta(role="assistant", content=None),
-        delta(content="I look. "),
-        delta(tool_calls=[call(0, "", id="a", name="look")]),
-        delta(tool_calls=[call(0, '{"at":'), call(1, None, id="b", name="wait")]),
-        delta(tool_calls=[call(1, "{}"), call(0, '"sky"}')]),
-        delta("tool_calls"),
-        counts(30),
-    )
-    assert finish is Finish.TOOL_CALLS and tokens == 30
-    assert found == {
-        "content": "I look. ",
-        "tool_calls": [
-            {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"at":"sky"}'}},
-            {"id": "b", "type": "function", "function": {"name": "wait", "arguments": "{}"}},
-        ],
-    }
-
-
-def test_calls_of_a_whole_message_have_no_index() -> None:
-    calls = [{"id": c, "type": "function", "function": {"name": c, "arguments": "{}"}} for c in "ab"]
-    content = delta() | {"usage": {"completion_tokens": 1}}
-    content["choices"] = [{"message": {"content": "", "tool_calls": calls}, "finish_reason": "stop"}]
-    found, finish, _ = read(content, whole=True)
-    assert found["tool_calls"] == calls and finish is Finish.TOOL_CALLS  # "stop" with calls ended by them
-
-
 def test_reasoning_that_is_told_under_both_names_is_taken_once() -> None:
     found, _, _ = read(delta(reasoning="a", reasoning_content="a"), delta("stop", content="b"), counts(2))
     assert found == {"content": "b", "reasoning": "a"}
 
 
 @settings(max_examples=50, deadline=None)
-@given(texts=st.lists(st.text(), max_size=8), size=st.integers(1, 40))
+@given(texts=st.lists(st.text(), max_size=8).filter(any), size=st.integers(1, 40))
 def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
     contents = [*(delta(content=text) for text in texts), delta("stop"), counts(len(texts))]
     data = b"".join(frame(content) for content in contents) + DONE
@@ -228,7 +196,7 @@ def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
     for place in range(0, len(data), size):
         reader.feed(data[place : place + size])
     assert json.loads(reader.finish().data) == {"content": "".join(texts)}
-    assert (reader.first is not None) == any(texts)
+    assert reader.first is not None
 
 
 @pytest.mark.parametrize(
@@ -237,7 +205,7 @@ def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
         ([{"error": {"message": "no"}}], "sse_error", "no"),
         ([delta(content="a") | {"model": "other"}], "wrong_model", "other"),
         ([delta(content="a", finish="stop")], "bad_answer", "how many"),
-        ([delta(content="a"), counts(1)], "bad_answer", "None"),
+        ([delta(content="a"), counts(1)], "bad_answer", "no finish_reason"),
         ([delta(content="a"), delta("content_filter"), counts(1)], "content_filter", "content_filter"),
         ([delta(content="a"), delta("abort"), counts(1)], "aborted", "abort"),
         ([delta("error"), counts(1)], "aborted", "error"),
@@ -245,11 +213,12 @@ def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
         ([delta(refusal="I "), delta(refusal="won't."), delta("stop"), counts(4)], "refusal", "refused: I won't."),
         ([delta(content=[{"type": "text", "text": "a"}])], "bad_answer", "no chat completion"),
         ([delta(content=5)], "bad_answer", "no chat completion"),
-        ([delta(tool_calls=[5])], "bad_answer", "no chat completion"),
-        ([delta(tool_calls=[{"index": "x"}])], "bad_answer", "no chat completion"),
+        ([delta(content="", reasoning=None, tool_calls=[]), delta("stop"), counts(1)], "empty_answer", "no tool calls"),
         ([[1]], "bad_answer", "no chat completion"),
         ([{"choices": 5}], "bad_answer", "no chat completion"),
         ([delta() | {"usage": 5}], "bad_answer", "no chat completion"),
+        ([delta() | {"usage": {"completion_tokens": -1}}], "bad_answer", "no chat completion"),
+        ([delta() | {"usage": {"prompt_tokens_details": 7}}], "bad_answer", "no chat completion"),
         ([delta("length", content="a"), counts(CAP + 1)], "bad_answer", "65 tokens where 64 were the most"),
     ],
 )
@@ -275,8 +244,56 @@ def test_a_server_that_does_not_read_the_cap_is_found_out(store: BodyStore) -> N
         assert drive(core, 1).failures[100].kind == "bad_answer"
 
 
-def test_an_answer_without_content_is_told_as_one_and_judged_by_who_asked() -> None:
-    assert read(delta("stop", content=""), counts(1)) == ({"content": ""}, Finish.STOP, 1)
+@pytest.mark.parametrize(
+    ("usages", "wanted"),
+    [
+        ([{"completion_tokens": 3}], (3, NOT_TOLD, NOT_TOLD)),
+        ([{"completion_tokens": 3, "prompt_tokens": 8, "prompt_tokens_details": None}], (3, 8, NOT_TOLD)),
+        ([{"completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 0}}], (3, NOT_TOLD, 0)),
+        (
+            [{"completion_tokens": 1, "prompt_tokens": 8}, {"completion_tokens": 2, "prompt_tokens": 8}, None],
+            (2, 8, NOT_TOLD),
+        ),
+        ([{"prompt_tokens": 8, "prompt_tokens_details": {"cached_tokens": 5}}], (NOT_TOLD, 8, 5)),
+        ([], (NOT_TOLD, NOT_TOLD, NOT_TOLD)),
+    ],
+)
+def test_what_a_server_counts_and_what_it_does_not(usages: list[Any], wanted: tuple[int, int, int]) -> None:
+    reader = ChatReader(MODEL, CAP, usage_optional=True)
+    for content in (delta("stop", content="a"), *(delta() | {"choices": [], "usage": usage} for usage in usages)):
+        reader.feed(frame(content))
+    reader.feed(DONE)
+    reply = reader.finish()
+    assert (reply.tokens, reply.prompt_tokens, reply.cached_tokens) == wanted
+
+
+@pytest.mark.parametrize("optional", [True, False])
+def test_counts_reach_who_asked(store: BodyStore, optional: bool) -> None:
+    details = {"prompt_tokens": 4, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 3}}
+    told = [delta(content="a"), delta("stop")]
+
+    def play(peer: Peer) -> None:
+        for last in (delta() | {"choices": [], "usage": details}, delta()):
+            peer.request()
+            peer.send(HEAD, *(chunk(frame(each)) for each in (*told, last)), chunk(DONE), END)
+
+    of = dataclasses.replace(workload(bodies=store.path), usage_optional=optional)
+    with server(play) as running, core_of(running.url, connections=1) as core:
+        core.submit(requests(2, of))
+        found = drive(core, 2)
+    assert (found.usage[100], found.prompt_tokens[100], found.cached_tokens[100]) == (1, 4, 3)
+    if optional:
+        assert (found.usage[101], found.prompt_tokens[101], found.cached_tokens[101]) == (NOT_TOLD,) * 3
+    else:
+        assert "how many tokens" in found.failures[101].message
+
+
+def test_a_session_is_told_by_its_name(tmp_path: Path) -> None:
+    store = BodyStore.write(tmp_path / "named", CHATS, [0, 1, NO_SESSION], session_names=["a%d", "b #2"])
+    template = ChatTemplate(Head("h:1", "", "key%b"), DIALECTS["vllm"], MODEL, workload(bodies=store.path), store)
+    heads = [bytes(template.request(requests(3), row, 7)[0]).partition(b"\r\n\r\n")[0] for row in range(3)]
+    assert [head.partition(b"X-Session-ID: ")[2].partition(b"\r\n")[0] for head in heads] == [b"a%d", b"b #2", b""]
+    assert all(b"Authorization: Bearer key%b\r\n" in head for head in heads)
 
 
 def test_prompts_that_the_server_counts_otherwise_are_counted(tmp_path: Path) -> None:

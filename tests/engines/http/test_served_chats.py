@@ -147,8 +147,7 @@ def test_no_fault_looks_like_an_answer(script: str, store: BodyStore, kind: str)
 
 @pytest.mark.parametrize("kind", ["trtllm-serve", "vllm"])
 @pytest.mark.parametrize("events", [TokenEvents.NONE, TokenEvents.FIRST])
-def test_an_answer_without_text_is_told_as_it_is(script: str, store: BodyStore, kind: str, events: TokenEvents) -> None:
-    """Whoever logs it decides that it is none."""
+def test_an_answer_that_says_nothing_is_none(script: str, store: BodyStore, kind: str, events: TokenEvents) -> None:
     options = ("--engine=scripted", f"--like={kind}", f"--max_total_tokens={LIMIT}", "--fault=empty@1")
     with (
         Server(*options, "--script", script) as server,
@@ -156,4 +155,4 @@ def test_an_answer_without_text_is_told_as_it_is(script: str, store: BodyStore, 
     ):
         core.submit(asked(store, events, [0]))
         told = drive(core, 1)
-        assert told.replies == {100: {"content": ""}} and told.usage[100] > 0
+        assert not told.replies and told.failures[100].kind == "empty_answer"
