@@ -269,7 +269,22 @@ class Entry(Strict):
     availability: Literal["available", "preview", "rdi"]
     system: str
     benchmark: str
+    model_folder: Annotated[str, Field(pattern=r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$")] | None = None
+    """The folder of its results, and of its source, where that is called as the model that was served: in open alone,
+    where a file ``model_mapping.json`` says whose results they are. None is the benchmark's name.
+    """
     scenarios: Annotated[list[str], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _a_model_of_its_own_is_open(self) -> Entry:
+        if self.model_folder is not None and self.division != "open":
+            raise ValueError(f"model_folder {self.model_folder}: the official checker reads model_mapping.json in open")
+        return self
+
+    @property
+    def folder(self) -> str:
+        """What the folder of its results is called."""
+        return self.model_folder or self.benchmark
 
 
 class SubmissionFile(Strict):

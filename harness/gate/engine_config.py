@@ -63,7 +63,7 @@ def check_engine_config(
     ``path`` is where a finding points. An embedded engine has neither prefix reuse nor drafts.
     """
     try:
-        engine = _engine(config, scenario)
+        engine = engine_of(config, scenario)
         keys = keys_of(engine) if isinstance(engine, HttpEngine | TrtllmEngine) else None
     except (ValidationError, UnknownName, KeyError, TypeError, AttributeError):
         yield UNREAD.broken(path, f"the configuration of {scenario}'s engine is none that is known here")
@@ -86,8 +86,11 @@ def _refusal(check: Callable[[Checked], Iterator[str]], checked: Checked) -> Con
     return None
 
 
-def _engine(config: Mapping[str, Any], scenario: str) -> Engine:
-    """The engine of a scenario as :meth:`BenchmarkFile.engine_of` has it, of whatever harness wrote the rest."""
+def engine_of(config: Mapping[str, Any], scenario: str) -> Engine:
+    """The engine of a scenario as :meth:`BenchmarkFile.engine_of` has it, of whatever harness wrote the rest.
+
+    Raises what a configuration that no reader knows raises: ValidationError, KeyError, TypeError or AttributeError.
+    """
     own = config["scenarios"][scenario]
     written = dict(own.get("engine") or config["engine"])
     if own.get("replicas") is not None:

@@ -9,11 +9,13 @@ from pathlib import Path, PurePosixPath
 
 import harness
 from harness.config.files import Project
+from harness.config.models import Entry
 from harness.events import Observer
 from harness.ledger.store import ACCURACY, ACCURACY_TXT, DETAIL, LOGS, SUMMARY, USER_CONF, StoredRun
 from harness.rules import RulePack
 from harness.submission import layout, secrets, texts
 from harness.submission.accuracy import FiledLeg, file_leg
+from harness.submission.agentic import readme_names
 from harness.submission.audits import file_audit_leg
 from harness.submission.client_files import check_against_report, client_files
 from harness.submission.effort import reasoning_effort
@@ -27,6 +29,7 @@ from harness.submission.manifest import (
     SecretEntry,
     TruncatedEntry,
 )
+from harness.submission.mapping import mapping_of, mapping_text
 from harness.submission.official import Clone
 from harness.submission.rows import Row, check_against_log
 from harness.submission.secrets import Names
@@ -34,6 +37,8 @@ from harness.submission.source import SOURCE_KEY, copy_source, ran_here, source_
 from harness.submission.systems import SystemEntry
 from harness.submission.tree import GENERATED, SubmitterTree
 from harness.submission.truncate import FiledAccuracy
+
+_ENTRIES = "submission.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class SubmitterFolder:
         self._calibration: dict[str, str] = {}
         self._bandwidth: dict[str, str] = {}
         self._reasons: dict[str, tuple[str, ...]] = {}
+        self._entries: list[Entry] = []
         self._copied: set[tuple[PurePosixPath, str]] = set()
 
     def add_system(self, entry: SystemEntry) -> None:
@@ -95,9 +101,9 @@ class SubmitterFolder:
     def add_row(self, row: Row, system: SystemEntry) -> None:
         """All files of one scenario, and the source that made it."""
         context = self._context
-        folder = layout.scenario(row.entry.system, row.entry.benchmark, row.scenario)
+        folder = layout.scenario(row.entry.system, row.entry.folder, row.scenario)
         performance = row.performance.run
-        code = layout.source(row.entry.benchmark, performance.record.engine.kind)
+        code = layout.source(row.entry.folder, performance.record.engine.kind)
         if (code, row.entry.system) not in self._copied:
             copy_source(self._tree, code, context.project, row.entry.benchmark, row.entry.system)
             self._copied.add((code, row.entry.system))
@@ -105,6 +111,7 @@ class SubmitterFolder:
         self._add_texts(row, folder, system, code, accuracy)
         entry = self._row_entry(row)
         self._rows.append(entry)
+        self._entries.append(row.entry)
         self._reasons[str(folder)] = row.marks
         untold = [leg.run for leg in entry.legs if leg.leg in row.audits and leg.reasoning_effort is None]
         context.notes.extend(f"{run}: the manifest has no effort of its prompts, which are not here" for run in untold)
@@ -159,6 +166,8 @@ class SubmitterFolder:
         context = self._context
         self._document(layout.CALIBRATION, "Calibration", self._calibration)
         self._document(layout.BANDWIDTH, "Bandwidth", self._bandwidth)
+        if mapping := mapping_of(self._entries):
+            self._write(PurePosixPath(context.pack.tree.model_mapping.value), mapping_text(mapping), _ENTRIES)
         if context.demonstration:
             self._write(layout.DEMONSTRATION, texts.demonstration_note(self._reasons), GENERATED)
         made = Manifest(
@@ -216,7 +225,14 @@ class SubmitterFolder:
         measured = context.texts.measurements(record, context.pack)
         text = json.dumps(measured, indent=4, ensure_ascii=False) + "\n"
         self._write(folder / "measurements.json", text, f"measurements/{row.entry.benchmark}/measurements.yaml")
-        readme = context.texts.readme(row, system.fields, code, demonstration=context.demonstration, accuracy=accuracy)
+        readme = context.texts.readme(
+            row,
+            system.fields,
+            code,
+            demonstration=context.demonstration,
+            accuracy=accuracy,
+            more=readme_names(row, context.pack),
+        )
         template = f"measurements/{row.entry.benchmark}/{texts.README_TEMPLATES[row.layout]}"
         self._write(folder / "README.md", readme, template)
         part = f"{row.entry.benchmark} on {row.entry.system}"
@@ -226,7 +242,7 @@ class SubmitterFolder:
         return RowEntry(
             division=self._division,
             system=row.entry.system,
-            benchmark=row.entry.benchmark,
+            benchmark=row.entry.folder,
             scenario=row.scenario,
             fingerprint=row.performance.record.fingerprint.digest,
             legs=[_leg_entry(name, leg) for name, leg in row.legs.items()],

@@ -19,11 +19,14 @@ def system(name: str) -> PurePosixPath:
     return PurePosixPath("systems") / f"{name}.json"
 
 
-def scenario(system_name: str, benchmark: str, scenario_name: str) -> PurePosixPath:
-    """The folder of one result row. The checker tells scenarios by the exact spelling of this folder."""
-    return PurePosixPath(RESULTS) / system_name / benchmark / scenario_name
+def scenario(system_name: str, entry_folder: str, scenario_name: str) -> PurePosixPath:
+    """The folder of one result row. The checker tells scenarios by the exact spelling of this folder.
+
+    ``entry_folder`` is the benchmark's name, or in open that of the model that was served.
+    """
+    return PurePosixPath(RESULTS) / system_name / entry_folder / scenario_name
 
 
-def source(benchmark: str, implementation: str) -> PurePosixPath:
-    """The folder of the code that made the results of a benchmark."""
-    return PurePosixPath("src") / benchmark / implementation
+def source(entry_folder: str, implementation: str) -> PurePosixPath:
+    """The folder of the code that made the results of an entry."""
+    return PurePosixPath("src") / entry_folder / implementation

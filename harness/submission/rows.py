@@ -19,6 +19,7 @@ from harness.logs import DetailLog, LogError
 from harness.rules import RulePack
 from harness.rules.values import LayoutName
 from harness.submission.legs import Attempts, Leg, against, audits_of, command, refuse_unlike
+from harness.submission.mapping import check_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ def select(
     rows: list[Row] = []
     problems: list[HarnessError] = []
     _no_row_twice(submission)
+    check_folders(submission, pack)
     attempts = Attempts(runs, frozenset(named), pack.round, short=demonstration)
     for entry in submission.entries:
         rules = pack.benchmark(entry.benchmark)

@@ -102,13 +102,23 @@ class Texts:
         return self._filled(PurePosixPath("bandwidth.template.md"), names)
 
     def readme(
-        self, row: Row, fields: Mapping[str, Value], source: PurePosixPath, *, demonstration: bool, accuracy: str
+        self,
+        row: Row,
+        fields: Mapping[str, Value],
+        source: PurePosixPath,
+        *,
+        demonstration: bool,
+        accuracy: str,
+        more: Mapping[str, str] | None = None,
     ) -> str:
-        """README.md of one scenario. ``accuracy`` is what the filed accuracy.txt comes to."""
+        """README.md of one scenario. ``accuracy`` is what the filed accuracy.txt comes to, ``more`` are names of the
+        benchmark's own.
+        """
         performance = row.performance.record
         names = {
             **_weights(performance),
             "benchmark": row.entry.benchmark,
+            "entry": row.entry.folder,
             "scenario": row.scenario,
             "system_name": fields["system_name"],
             "label": label(row.entry.division, row.marks, demonstration=demonstration),
@@ -133,6 +143,7 @@ class Texts:
             "attempts": "\n".join(f"- {_attempt(name, leg)}" for name, leg in row.legs.items()),
             "deviations": _list(row.deviations, "None."),
             "subsets": _subsets(row.accuracy.record.accuracy),
+            **(more or {}),
         }
         template = PurePosixPath(row.entry.benchmark) / README_TEMPLATES[row.layout]
         return self._filled(template, {key: _cell(value) for key, value in names.items()})
