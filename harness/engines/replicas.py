@@ -58,6 +58,7 @@ class ReplicasEngine:
         self._connections: list[Connection] = []
         self._least = LeastOutstanding([lane.replica for lane in self._lanes])
         self._sessions: dict[str, Sessions | None] = {}
+        self._with_sessions: tuple[Sessions, ...] = ()
         self._of_lane: dict[Workload, list[Workload]] = {}
         self._last: tuple[Workload, list[Workload]] | None = None
         self._given = array("q")
@@ -178,9 +179,11 @@ class ReplicasEngine:
         number, workload = requests.numbers[i], requests.workload
         cap = workload.sampling.max_new_tokens
         prompt_tokens = 0 if workload.bodies else int(requests.prompts.lengths[requests.prompt_rows[i]])
-        replica = self._least.choose(cap) if sessions is None else sessions.choose(requests.rows[i], cap)
-        lane = self._least.give(number, prompt_tokens, replica)  # noted before it can be answered
-        self._given.frombytes(_pack_given(number, replica))
+        if sessions is None:  # noted before it can be answered
+            lane = self._least.give(number, prompt_tokens, self._least.choose(cap))
+        else:
+            lane = sessions.give(number, requests.rows[i], prompt_tokens, cap)
+        self._given.frombytes(_pack_given(number, self._lanes[lane].replica))
         return lane
 
     def _workload(self, workload: Workload, lane: int) -> Workload:
@@ -202,7 +205,9 @@ class ReplicasEngine:
 
             store = BodyStore.open(Path(workload.bodies))
             some = bool(len(store)) and int(store.sessions.max()) >= 0
-            self._sessions[workload.bodies] = Sessions(np.array(store.sessions), self._least) if some else None
+            found = Sessions(np.array(store.sessions), self._least) if some else None
+            self._with_sessions += () if found is None else (found,)
+            self._sessions[workload.bodies] = found
         return self._sessions[workload.bodies]
 
     # -- the polling thread ------------------------------------------------------------------------------------------
@@ -222,7 +227,7 @@ class ReplicasEngine:
         return events
 
     def _account(self, event: Event) -> None:
-        ended = self._least.ended
+        ended = self._ended
         if isinstance(event, Answers):
             if len(event.ends) == 1:
                 ended(event.numbers[0], event.ends[0])
@@ -235,7 +240,12 @@ class ReplicasEngine:
             for number, tokens in zip(event.numbers, event.tokens, strict=True):
                 ended(number, tokens)
         elif isinstance(event, Failure):
-            ended(event.number, 0)
+            ended(event.number, 0, failed=True)
+
+    def _ended(self, number: int, tokens: int, failed: bool = False) -> None:
+        self._least.ended(number, tokens)
+        for sessions in self._with_sessions:
+            sessions.ended(number, failed)
 
     def _replica_died(self, connection: Connection, lost: Failure) -> EngineDied:
         (replica,) = self.replicas_of(np.array([lost.number], np.int64)).tolist()

@@ -207,6 +207,31 @@ class TestSpreading:
         assert replicas[1] == replicas[3] == 1 - replicas[0]
         assert replicas[5] == replicas[7]
 
+    def test_turns_one_by_one_go_where_their_trajectory_is(self, serve: Serve, tmp_path: Path) -> None:
+        """Each is asked when the one before is answered; trajectories end at different times and others begin."""
+        lengths = [5, 1, 3, 2, 4, 1]
+        chats = [{"messages": [{"role": "user", "content": "x"}]}] * sum(lengths)
+        owners = [session for session, n in enumerate(lengths) for _ in range(n)]
+        store = BodyStore.write(tmp_path / "chats", chats, sessions=owners)
+        engine = serve(*(ChattyCore(ScriptedSettings()) for _ in range(3)))
+        work = Workload("agents", workload().sampling, TokenEvents.FIRST, bodies=str(store.path))
+        none = PromptTable.from_lists([])
+        left = [list(store.rows_of(session)) for session in range(len(lengths))]
+        under_way, sizes = [left.pop(0), left.pop(0), left.pop(0)], []
+        while under_way:
+            rows = [turns.pop(0) for turns in under_way]
+            for row in rows:
+                engine.submit(Requests(work, [row], [row], none, ()))
+            all_events(engine, len(rows))
+            (sessions,) = engine._with_sessions
+            sizes.append(sessions.under_way())
+            under_way = [turns or (left.pop(0) if left else []) for turns in under_way]
+            under_way = [turns for turns in under_way if turns]
+        replicas = engine.replicas_of(np.arange(len(owners)))
+        assert all(len(set(replicas[store.rows_of(session)].tolist())) == 1 for session in range(len(lengths)))
+        assert max(max(each) for each in sizes) == 1  # three at once, on three replicas
+        assert sizes[-1] == [0, 0, 0]
+
     def test_a_number_used_again(self, serve: Serve) -> None:
         engine = serve(*two())
         for _ in range(3):

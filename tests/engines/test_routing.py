@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.engines.address import EngineAddress, Lane, lanes_before, lanes_each, together
-from harness.engines.base import EngineInfo
+from harness.engines.base import NOT_TOLD, EngineInfo
 from harness.engines.routing import LeastOutstanding, Sessions, balanced_split
 from harness.errors import RunBroke
 
@@ -86,11 +86,81 @@ class TestSessions:
     def test_a_session_stays_where_it_is(self) -> None:
         least = LeastOutstanding([0, 1])
         sessions = Sessions(np.array([3, 3, 5, -1, 3], np.int64), least)
-        first = sessions.choose(0, CAP)
-        least.give(0, 10_000, first)  # the busiest by far, and still the session's
-        assert [sessions.choose(row, CAP) for row in (1, 4)] == [first, first]
-        assert sessions.choose(2, CAP) == 1 - first
-        assert sessions.choose(3, CAP) == 1 - first
+        first = sessions.give(10, 0, 10_000, CAP)  # the busiest by far, and still the session's
+        assert [sessions.give(11 + row, row, 0, CAP) for row in (1, 4)] == [first, first]
+        assert sessions.give(12, 2, 0, CAP) == 1 - first
+        assert sessions.give(13, 3, 0, CAP) == 1 - first
+
+    def test_a_session_keeps_to_one_of_the_lanes_to_its_replica(self) -> None:
+        sessions = Sessions(np.zeros(9, np.int64), LeastOutstanding([0, 0, 0]))
+        assert {sessions.give(row, row, 1, CAP) for row in range(9)} == {0}
+
+    def test_a_new_session_goes_where_the_fewest_are_though_nothing_of_them_is_outstanding(self) -> None:
+        """Tools run between two turns, and their session comes back."""
+        sessions = Sessions(np.repeat(np.arange(4), 2), LeastOutstanding([0, 1]))
+        places = []
+        for session in range(4):
+            places.append(sessions.give(session, 2 * session, 0, CAP))
+            sessions.ended(session, failed=False)
+        assert places == [0, 1, 0, 1]
+        assert sessions.under_way() == [2, 2]
+
+    def test_a_session_is_over_with_its_last_answer_or_its_first_failure(self) -> None:
+        sessions = Sessions(np.array([0, 0, 1, 1]), LeastOutstanding([0]))
+        for number, row in enumerate((0, 2, 1)):
+            sessions.give(number, row, 0, CAP)
+        assert sessions.under_way() == [2]
+        sessions.ended(0, failed=False)
+        assert sessions.under_way() == [2]
+        sessions.ended(2, failed=False)
+        assert sessions.under_way() == [1]
+        sessions.ended(1, failed=True)
+        sessions.ended(1, failed=True)
+        sessions.ended(77, failed=False)
+        assert sessions.under_way() == [0]
+
+    @given(
+        replicas=st.integers(1, 4),
+        lengths=st.lists(st.integers(1, 4), min_size=1, max_size=9),
+        data=st.data(),
+    )
+    def test_any_course_of_any_sessions(self, replicas: int, lengths: list[int], data: st.DataObject) -> None:
+        """Turns one by one, some fail, whole sessions again: each stays where it is, and nothing is left of it."""
+        least = LeastOutstanding(range(replicas))
+        starts = np.cumsum([0, *lengths])
+        sessions = Sessions(np.repeat(np.arange(len(lengths)), lengths), least)
+        lanes: dict[int, set[int]] = {}
+        waiting = [session for session in range(len(lengths)) for _ in range(2)]
+        open_turn: dict[int, int] = {}
+        number = 0
+        while waiting or open_turn:
+            able = sorted({*open_turn, *waiting} if len(open_turn) < 3 else open_turn)
+            session = data.draw(st.sampled_from(able))
+            if session not in open_turn:
+                waiting.remove(session)
+            turn = open_turn.setdefault(session, 0)
+            lanes.setdefault(session, set()).add(sessions.give(number, int(starts[session]) + turn, 0, CAP))
+            failed = data.draw(st.booleans()) and data.draw(st.booleans())
+            least.ended(number, 0 if failed else 3)
+            sessions.ended(number, failed)
+            open_turn[session] += 1
+            if failed or open_turn[session] == lengths[session]:
+                del open_turn[session]
+            assert sum(sessions.under_way()) == len(open_turn)
+            number += 1
+        assert all(len(each) == 1 for each in lanes.values())
+        assert least.outstanding() == [0] * replicas
+        assert len(sessions._lane_of) == len(lengths) and not sessions._running
+
+    def test_an_answer_whose_tokens_nobody_counted_says_nothing_of_how_long_answers_are(self) -> None:
+        least = LeastOutstanding([0, 1])
+        for number, tokens in ((1, NOT_TOLD), (2, 0)):
+            least.give(number, 0, 0)
+            least.ended(number, tokens)
+        least.give(3, 0, 0)  # taken to be as long as it may be
+        least.give(4, CAP - 1, 1)
+        least.ended(4, 0)
+        assert least.choose(CAP) == 1
 
 
 class TestBalancedSplit:
