@@ -25,13 +25,14 @@ class LegStarted:
 
 @dataclass(frozen=True, slots=True)
 class LegProgress:
-    """How far a leg is: samples issued, completed, failed since its start."""
+    """How far a leg is: samples issued, completed, failed since its start; turns where a sample is a trajectory."""
 
     leg: str
     elapsed_s: float
     issued: int
     completed: int
     failed: int
+    turns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,4 +36,5 @@ def _line(event: Event) -> str:
     if isinstance(event, LegFinished):
         return f"{event.leg}: {event.verdict}, {event.detail}"
     failed = f", {event.failed} failed" if event.failed else ""
-    return f"{event.leg}: {event.elapsed_s:.0f} s, {event.completed} of {event.issued} issued{failed}"
+    turns = "" if event.turns is None else f", {event.turns} turns answered"
+    return f"{event.leg}: {event.elapsed_s:.0f} s, {event.completed} of {event.issued} issued{failed}{turns}"

@@ -44,3 +44,8 @@ def test_progress_is_told_every_ten_seconds(
         "leg: 10 s, 10 of 9 issued",
         "leg: 20 s, 20 of 9 issued, 1 failed",
     ]
+
+
+def test_turns_are_told_where_samples_have_them(printer: LinePrinter, out: io.StringIO) -> None:
+    printer(LegProgress("leg", elapsed_s=9, issued=2, completed=1, failed=0, turns=57))
+    assert out.getvalue() == "leg: 9 s, 1 of 2 issued, 57 turns answered\n"

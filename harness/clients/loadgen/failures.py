@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from harness.benchmarks.base import Logged
 from harness.engines.base import Answers, Failure, Replies
 from harness.engines.replies import EMPTY
 from harness.errors import RunBroke
+
+SAYS_NOTHING: Final = "a reply without content, reasoning or tool calls"
 
 
 def too_short(number: int, length: int, wanted: int) -> Failure:
@@ -12,9 +17,9 @@ def too_short(number: int, length: int, wanted: int) -> Failure:
     return Failure(number, "too_short", f"an answer of {length} tokens; LoadGen's token metrics need {wanted}")
 
 
-def empty(number: int) -> Failure:
-    """A reply to a chat that says nothing, however many tokens it is said to have."""
-    return Failure(number, EMPTY, "a reply without content")
+def empty(number: int, logged: Logged) -> Failure:
+    """A reply to a chat that has nothing of what is logged, however many tokens it is said to have."""
+    return Failure(number, EMPTY, "a reply without content" if logged == "content" else SAYS_NOTHING)
 
 
 def not_outstanding(number: int) -> RunBroke:

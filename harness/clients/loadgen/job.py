@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from harness.benchmarks.base import Logged
 from harness.engines.address import EngineAddress
 from harness.engines.base import Sampling, TokenEvents, Workload
-from harness.ledger.record import Counts, FailedSample
+from harness.ledger.record import Counts, FailedSample, TurnCounts
 
 JOB = "job.json"
 OUTCOME = "outcome.json"
@@ -80,13 +81,32 @@ class LegJob(_Strict):
     sampling: Sampling
     min_answer_tokens: int
     watchdog_s: Annotated[float, Field(gt=0)]
-    logged: Literal["content", "reply"] = "content"
+    logged: Logged = "content"
     replay: Replay | None = None
 
+    @model_validator(mode="after")
+    def _trajectories_are_of_chats(self) -> LegJob:
+        if self.replay is not None and self.chats is None:
+            raise ValueError("trajectories of prompts that are no chats")
+        return self
+
+    @property
+    def tells_first_tokens(self) -> bool:
+        """Whether LoadGen is told of first tokens: in Server, and of every trajectory."""
+        return self.scenario == "Server" or self.replay is not None
+
     def workload(self) -> Workload:
-        """What the leg's requests have in common; only Server wants first tokens as they come."""
-        events = TokenEvents.FIRST if self.scenario == "Server" else TokenEvents.NONE
-        return Workload(self.dataset, self.sampling, events, "" if self.chats is None else self.chats.path)
+        """What the leg's requests have in common.
+
+        Where a reply is logged whole its server need not count tokens: nothing is judged by them.
+        """
+        return Workload(
+            self.dataset,
+            self.sampling,
+            TokenEvents.FIRST if self.tells_first_tokens else TokenEvents.NONE,
+            bodies="" if self.chats is None else self.chats.path,
+            usage_optional=self.replay is not None or self.logged == "reply",
+        )
 
 
 class Outcome(_Strict):
@@ -94,10 +114,11 @@ class Outcome(_Strict):
 
     ``failures`` are the first of them, ``failure_kinds`` counts all by kind. ``engine_died``: it broke because the
     engine did. ``engine_counters`` is what the engine counted during the run (retries, connections); empty where it did
-    not say.
+    not say. ``turns`` are None where a sample is one request.
     """
 
     counts: Counts
+    turns: TurnCounts | None = None
     failures: list[FailedSample]
     failure_kinds: dict[str, int] = Field(default_factory=dict)
     error: str | None

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from harness import benchmarks, rules
 from harness.benchmarks.base import Dataset
 from harness.clients.loadgen.job import LegJob
@@ -67,9 +69,43 @@ class ChatLibrary:
         self._store.release(rows)
 
 
-def open_library(job: LegJob) -> Library:
+class TrajectoryLibrary:
+    """Trajectories in such a store: row i is the chats of session i.
+
+    DatasetError where fewer of them are there than ``rows``.
+    """
+
+    def __init__(self, store: BodyStore, rows: int) -> None:
+        self.store = store
+        self.prompts = PromptTable.empty(rows)
+        try:
+            self.chats = [store.rows_of(row) for row in range(rows)]
+        except IndexError as error:
+            raise DatasetError(
+                f"fewer trajectories than the {rows} that are to be asked: {error}",
+                where=store.path,
+                mend="make it again",
+            ) from None
+        self.prompt_tokens = np.array([store.tokens[chats.start : chats.stop].sum() for chats in self.chats], np.int64)
+
+    def load(self, rows: Sequence[int]) -> None:
+        """Has the system read all chats of these ahead."""
+        self.store.will_need(self._chats(rows))
+
+    def unload(self, rows: Sequence[int]) -> None:
+        """Gives their memory back."""
+        self.store.release(self._chats(rows))
+
+    def _chats(self, rows: Sequence[int]) -> list[int]:
+        return [chat for row in rows for chat in self.chats[row]]
+
+
+def open_library(job: LegJob) -> PromptLibrary | ChatLibrary | TrajectoryLibrary:
     """What a job asks. DatasetError where it is not what the answers will be scored against."""
-    return PromptLibrary(_dataset(job).prompts) if job.chats is None else ChatLibrary(_store(job))
+    if job.chats is None:
+        return PromptLibrary(_dataset(job).prompts)
+    store = _store(job)
+    return ChatLibrary(store) if job.replay is None else TrajectoryLibrary(store, job.rows)
 
 
 def _store(job: LegJob) -> BodyStore:

@@ -112,6 +112,10 @@ class FrozenRecord:
         told = np.concatenate((self.done_ids, np.array([failure.number for failure in self.failures], dtype=np.int64)))
         return self.ids[~np.isin(self.ids, told)]
 
+    def failed_places(self) -> Int64:
+        """Where in the order of issue the failed samples stand."""
+        return self._places(np.array([failure.number for failure in self.failures], dtype=np.int64))
+
     def with_the_rest_failed(self, kind: str, message: str) -> FrozenRecord:
         """The record with every sample that is outstanding as a failed one: the engine has gone."""
         rest = self.outstanding().tolist()
@@ -125,7 +129,7 @@ class FrozenRecord:
     def by_sample(self, prompt_tokens: Int64) -> dict[str, Int64]:
         """The columns of samples.arrow (but the replica), in the order of issue. ``prompt_tokens`` is by row."""
         done = self._places(self.done_ids)
-        failed = self._places(np.array([failure.number for failure in self.failures], dtype=np.int64))
+        failed = self.failed_places()
         state = np.full(len(self.ids), SampleState.OUTSTANDING, dtype=np.int64)
         state[done] = SampleState.ANSWERED
         state[failed] = SampleState.FAILED

@@ -19,10 +19,12 @@ from typing import Any, cast
 import mlperf_loadgen as loadgen
 import numpy as np
 
+from harness.benchmarks.base import Logged
 from harness.clients.loadgen.failures import another_kind, empty, not_outstanding, too_short
 from harness.clients.loadgen.job import FAILED_MARKER
 from harness.clients.loadgen.record import Record, pack_done, pack_first, pack_issued
 from harness.engines.base import (
+    NOT_TOLD,
     Answers,
     Engine,
     Event,
@@ -35,7 +37,7 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
-from harness.engines.replies import contents
+from harness.engines.replies import contents, wholes
 
 _BATCH = 1024  # completions per LoadGen call; larger calls hold the interpreter lock for longer and gain nothing
 _FEW = 16  # up to so many answers, a loop is faster than columns
@@ -49,7 +51,10 @@ class LoadGenSut:
     """Two callbacks for ``ConstructFastSUT`` and the thread that completes.
 
     ``on_broken`` is called, from either thread, when the test cannot go on (the engine died, a fault of ours): LoadGen
-    itself would wait for ever. The same answers are handed over in every mode.
+    itself would wait for ever. The same answers are handed over in every mode; of a chat's reply that is ``logged``.
+
+    ``token_latencies``: LoadGen is told of first tokens. It takes them in every scenario, and with its
+    use_token_latencies off too: no error is logged, neither log mentions them, and what is measured stays what it is.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class LoadGenSut:
         min_answer_tokens: int,
         token_latencies: bool,
         on_broken: Callable[[BaseException], None],
+        logged: Logged = "content",
     ) -> None:
         self.record = Record(tells_first_tokens=token_latencies)
         # Bound once: a look-up or two less each time.
@@ -80,6 +86,7 @@ class LoadGenSut:
             self._add_replies if workload.bodies else self._add_answers
         )
         """Takes what is of the kind that was asked for; what it returns is kept until LoadGen was told."""
+        self._logged: Logged = logged
         self._min_tokens = min_answer_tokens
         self._tell_first = token_latencies
         self._on_broken = on_broken
@@ -279,20 +286,23 @@ class LoadGenSut:
         return left, ends[kept], lengths[kept]
 
     def _add_replies(self, event: Replies, now: int, firsts: list[Any], dones: list[Any]) -> object:
-        """Chats: LoadGen is handed their contents. Returns the buffer that these lie in."""
-        texts = contents(event)
+        """Chats: LoadGen is handed their contents, or all of them. Returns the buffer that these lie in.
+
+        A reply whose tokens nobody told is not too short.
+        """
+        texts = contents(event) if self._logged == "content" else wholes(event)
         buffer = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
         address = buffer.ctypes.data
         for i, number in enumerate(event.numbers):
             told, size, tokens = self._claim(number), len(texts[i]), event.tokens[i]
             if not size:
-                self._add_marker(empty(number), told, now, firsts, dones)
-            elif tokens < self._min_tokens:
+                self._add_marker(empty(number, self._logged), told, now, firsts, dones)
+            elif NOT_TOLD != tokens < self._min_tokens:
                 self._add_marker(too_short(number, tokens, self._min_tokens), told, now, firsts, dones)
             else:
                 if self._tell_first and not told:
                     firsts.append(self._response(number, _MARKER_ADDRESS, _FIRST_BYTES, 1))
-                dones.append(self._response(number, address, size, tokens))
+                dones.append(self._response(number, address, size, max(tokens, 0)))
                 self._note_dones(pack_done(number, tokens, event.finish[i], event.first_ns[i], event.done_ns[i], now))
             address += size
         return buffer

@@ -4,7 +4,11 @@ LoadGen keeps state that a second run in the same process would inherit, waits f
 completed, and leaves the interpreter in a state that crashes at exit when a callback raised. So: one run a process,
 StartTest on a thread of its own while the main thread keeps signals and the watchdog, and ``os._exit`` at the end.
 
-Standard output carries one JSON line a second (issued, completed, failed); everything else goes to standard error.
+Where samples are trajectories an engine of trajectories stands between the SUT and the engine, and the turns are kept
+beside the samples.
+
+Standard output carries one JSON line a second (issued, completed, failed, and turns answered where there are any);
+everything else goes to standard error.
 """
 
 from __future__ import annotations
@@ -22,18 +26,24 @@ from types import FrameType
 from typing import TextIO
 
 import mlperf_loadgen as loadgen
+import numpy as np
 
 from harness.clients.loadgen.interpreter import make_interpreter_quick
 from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
-from harness.clients.loadgen.library import open_library
+from harness.clients.loadgen.library import TrajectoryLibrary, open_library
 from harness.clients.loadgen.record import FrozenRecord
 from harness.clients.loadgen.sut import LoadGenSut
+from harness.clients.loadgen.trajectories import TrajectoryEngine
+from harness.clients.loadgen.turn_record import FrozenTurns, TurnRecord
+from harness.engines.base import Engine
 from harness.engines.replicas import connect
-from harness.errors import EXIT_OK, EngineDied, HarnessError, Interrupted, RunBroke
+from harness.errors import EXIT_OK, EngineDied, HarnessError, Interrupted, MissingError, RunBroke
 from harness.ledger.record import Counts, FailedSample
 from harness.ledger.samples import write_samples
 from harness.ledger.store import LOGS, SAMPLES, USER_CONF, write_atomically
+from harness.ledger.turns import TURN_REPLIES, TURNS, write_turns
 
+_ENGINE_DIED = "engine_died"
 _KEPT_FAILURES = 100
 _TICK_S = 0.05
 _PROGRESS_S = 1.0
@@ -49,7 +59,12 @@ class Worker:
         self._progress = progress
         self.folder = Path(job.folder)
         self.library = open_library(job)
-        self.engine = connect(job.engine)
+        self.engine: Engine = connect(job.engine)
+        self.trajectories: TrajectoryEngine | None = None
+        if isinstance(self.library, TrajectoryLibrary) and job.replay is not None:
+            self.turns = TurnRecord(self.folder / TURN_REPLIES)
+            self.trajectories = TrajectoryEngine(self.engine, self.library.store, job.replay, self.turns)
+            self.engine = self.trajectories
         self._counted_before = self.engine.counters(_PATIENCE_S)
         self.loaded_rows = 0
         self._ended = threading.Event()
@@ -61,8 +76,9 @@ class Worker:
             self.library.prompts,
             job.workload(),
             min_answer_tokens=job.min_answer_tokens,
-            token_latencies=job.scenario == "Server",
+            token_latencies=job.tells_first_tokens,
             on_broken=self._break,
+            logged=job.logged,
         )
 
     def run(self) -> Outcome:
@@ -79,9 +95,10 @@ class Worker:
         if self._stalled:
             self._error = EngineDied(f"{self._stalled}: {self._owed(record)}")
         if isinstance(self._error, EngineDied):
-            record = record.with_the_rest_failed("engine_died", _sentence(self._error))
-        outcome = self._outcome(record, self._counters())
-        self._write(record, outcome)
+            record = record.with_the_rest_failed(_ENGINE_DIED, _sentence(self._error))
+        turns = None if self.trajectories is None else self._frozen_turns(self.trajectories, record)
+        outcome = self._outcome(record, turns, self._counters())
+        self._write(record, turns, outcome)
         return outcome
 
     # -- the test ---------------------------------------------------------------------------------------------------
@@ -137,7 +154,7 @@ class Worker:
     def _watch(self) -> None:
         next_progress = time.monotonic() + _PROGRESS_S
         while not self._ended.wait(_TICK_S):
-            stalled_s = self.sut.stalled_s()
+            stalled_s = (self.trajectories or self.sut).stalled_s()
             if stalled_s > self.job.watchdog_s:
                 self._stalled = f"no token came for {stalled_s:.0f} s while samples were outstanding"
                 self._break(EngineDied(self._stalled))
@@ -148,6 +165,8 @@ class Worker:
     def _tell_progress(self) -> None:
         sut = self.sut
         progress = {"issued": sut.issued, "completed": sut.completed, "failed": len(sut.record.failures)}
+        if self.trajectories is not None:
+            progress["turns"] = self.trajectories.turns_done
         self._progress.write(json.dumps(progress) + "\n")
         self._progress.flush()
 
@@ -166,9 +185,22 @@ class Worker:
         """How many samples each replica has not answered."""
         names = self.engine.info().replicas
         owed = Counter(self.engine.replicas_of(record.outstanding()).tolist())
-        return ", ".join(f"replica {names[replica]} owes {count}" for replica, count in sorted(owed.items()))
+        return ", ".join(
+            f"replica {names[replica]} owes {count}" if replica >= 0 else f"{count} were not begun"
+            for replica, count in sorted(owed.items(), reverse=True)
+        )
 
-    def _outcome(self, record: FrozenRecord, engine_counters: dict[str, int]) -> Outcome:
+    def _frozen_turns(self, trajectories: TrajectoryEngine, record: FrozenRecord) -> FrozenTurns:
+        """The turns as they stand at the end, their replies written out."""
+        try:
+            if isinstance(self._error, EngineDied):
+                trajectories.fail_the_rest(_ENGINE_DIED, _sentence(self._error))
+            self.turns.close()
+        except MissingError as error:  # a full disk: the columns may find room yet
+            self._break(error)
+        return trajectories.turns(record.rows, record.failed_places())
+
+    def _outcome(self, record: FrozenRecord, turns: FrozenTurns | None, engine_counters: dict[str, int]) -> Outcome:
         issued, answered = len(record.ids), len(record.done_ids)
         kept = record.failures[:_KEPT_FAILURES]
         rows = record.rows_of([failure.number for failure in kept])
@@ -181,10 +213,11 @@ class Worker:
             answered=answered,
             failed=len(record.failures),
             outstanding=issued - answered - len(record.failures),
-            output_tokens=int(record.tokens.sum()),
+            output_tokens=int(np.maximum(record.tokens, 0).sum()),
         )
         return Outcome(
             counts=counts,
+            turns=None if turns is None else turns.counts(),
             failures=failures,
             failure_kinds=dict(Counter(failure.kind for failure in record.failures)),
             error=None if self._error is None else _sentence(self._error),
@@ -195,10 +228,14 @@ class Worker:
             engine_counters=engine_counters,
         )
 
-    def _write(self, record: FrozenRecord, outcome: Outcome) -> None:
+    def _write(self, record: FrozenRecord, turns: FrozenTurns | None, outcome: Outcome) -> None:
         columns = record.by_sample(self.library.prompt_tokens)
+        if turns is not None:
+            columns["prompt_tokens"] = turns.prompt_tokens()
         replicas = self.engine.replicas_of(record.ids)
         write_samples(self.folder / SAMPLES, columns, replicas, list(self.engine.info().replicas))
+        if turns is not None:
+            write_turns(self.folder / TURNS, turns.columns)
         write_atomically(self.folder / OUTCOME, outcome.model_dump_json(indent=1) + "\n")
 
 
