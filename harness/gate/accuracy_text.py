@@ -131,6 +131,26 @@ def check_accuracy_text(
     yield from _hashes(text, path, strict)
 
 
+def check_more_targets(text: str, path: PurePosixPath, rules: BenchmarkRules, strict: bool) -> Iterator[Finding]:
+    """The benchmark's further targets, each by the lines that begin with its key. The official checker knows of none.
+
+    Where several lines tell one, the least counts.
+    """
+    for ruled in rules.accuracy_more_targets:
+        key, least = ruled.value.key, ruled.value.at_least
+        line = re.compile(rf"{re.escape(key)}\W+(\d+(?:\.\d+)?)", re.ASCII)
+        told = [float(match[1]) for match in map(line.match, _LINE_END.split(text)) if match is not None]
+        expected = f"at least {least}"
+        if not told:
+            severity = Severity.REVIEW if strict else Severity.NOTE
+            found = f"no line with {key} and a number"
+            yield R.ACCURACY_METRIC.broken(path, found, expected, severity=severity, source=ruled.source)
+        elif not min(told) >= least:
+            severity = None if strict else Severity.NOTE
+            found = f"{key} {min(told)}"
+            yield R.ACCURACY_TARGET.broken(path, found, expected, severity=severity, source=ruled.source)
+
+
 def _metric(
     text: AccuracyText, path: PurePosixPath, rules: BenchmarkRules, key: str, strict: bool
 ) -> Iterator[Finding]:

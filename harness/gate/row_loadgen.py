@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.accuracy_log import check_accuracy_log
-from harness.gate.accuracy_text import AccuracyText, check_accuracy_text
+from harness.gate.accuracy_text import AccuracyText, check_accuracy_text, check_more_targets
 from harness.gate.audits import check_audits, read_audit_logs
 from harness.gate.file_lists import check_file_lists
 from harness.gate.findings import Finding
@@ -60,10 +60,12 @@ def _accuracy_text(
         return None, []
     target = _target(place, rules)
     try:
-        text = AccuracyText.parse(index.read_text(path), rules, target.value.at_least)
+        content = index.read_text(path)
     except Unreadable as error:
         return None, [R.ACCURACY_TEXT.broken(path, str(error))]
-    return text, list(check_accuracy_text(text, path, rules, target, place.strict))
+    text = AccuracyText.parse(content, rules, target.value.at_least)
+    found = [*check_accuracy_text(text, path, rules, target, place.strict)]
+    return text, [*found, *check_more_targets(content, path, rules, place.strict)]
 
 
 def _target(place: RowPlace, rules: BenchmarkRules) -> Ruled[Target]:
