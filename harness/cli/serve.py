@@ -18,9 +18,10 @@ from harness.errors import EXIT_OK, ConfigError, MissingError
 from harness.serve.faults import PlannedFault
 from harness.serve.settings import CHATS, LARGEST_PORT, LIKE, ServeSettings
 
-_STAND_INS: Final[dict[str, Literal["tiny-gpt-oss", "tiny-qwen3-vl"]]] = {
+_STAND_INS: Final[dict[str, Literal["tiny-gpt-oss", "tiny-qwen3-vl", "tiny-deepseek-v3"]]] = {
     "tiny_gpt_oss": "tiny-gpt-oss",
     "tiny_qwen3_vl": "tiny-qwen3-vl",
+    "tiny_deepseek_v3": "tiny-deepseek-v3",
 }
 """What each option has made."""
 
@@ -63,6 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--tiny_qwen3_vl", "--tiny-qwen3-vl", action="store_true", help="torch: one that looks at images, made likewise"
     )
+    parser.add_argument(
+        "--tiny_deepseek_v3", "--tiny-deepseek-v3", action="store_true",
+        help="torch: one of Kimi's architecture whose chats have tools, made likewise",
+    )  # fmt: skip
     parser.add_argument("--slots", type=_count, metavar="N", help="how many requests it works on at once")
     parser.add_argument("--threads", type=_count, metavar="N", help="torch: threads (default: 1)")
     parser.add_argument("--max_total_tokens", type=_count, metavar="N", help="prompt and answer together")

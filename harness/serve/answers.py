@@ -29,9 +29,11 @@ class Asked:
     """Whether it is a chat of gpt-oss's, where those are worded in a way of their own."""
     answer: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def counts(self, prompt_tokens: int, completion_tokens: int) -> Content:
+    def counts(self, generation: Generation, completion_tokens: int) -> Content:
         """The usage."""
-        return self.manner.shapes.usage(prompt_tokens, completion_tokens, details=not self.gpt_oss)
+        return self.manner.shapes.usage(
+            generation.prompt_tokens, completion_tokens, generation.cached_tokens, details=not self.gpt_oss
+        )
 
     def wording(self) -> Wording:
         """How a chat's answer is put."""
@@ -42,7 +44,7 @@ async def whole_completion(generation: Generation, asked: Asked, decoder: Decode
     """The one response. ``decoder`` None: no text."""
     ids, count, finish = await _whole(generation)
     text = "" if decoder is None else decoder.feed(ids, last=True)
-    counts = asked.counts(generation.prompt_tokens, count)
+    counts = asked.counts(generation, count)
     told = ids if asked.ids else None
     return asked.manner.shapes.completion(asked.model, asked.answer, text, told, finish, counts)
 
@@ -57,14 +59,14 @@ async def completion_events(
         async for piece in generation:
             count = piece.count
             text = "" if decoder is None else decoder.feed(piece.tokens, last=piece.finish is not None)
-            counts = asked.counts(generation.prompt_tokens, count) if asked.usage_always else None
+            counts = asked.counts(generation, count) if asked.usage_always else None
             ids = piece.tokens if asked.ids else None
             yield event(shapes.completion_chunk(asked.model, asked.answer, text, ids, piece.finish, counts))
     except GenerationFailed as failure:
         yield shapes.broken_stream(str(failure))
         return
     if asked.usage:
-        counts = asked.counts(generation.prompt_tokens, count)
+        counts = asked.counts(generation, count)
         yield event(shapes.usage_chunk(asked.model, asked.answer, counts, of_chat=False))
     yield DONE
 
@@ -73,7 +75,7 @@ async def whole_chat(generation: Generation, asked: Asked, reader: Reader) -> Co
     """The one response."""
     ids, count, finish = await _whole(generation)
     message, finish = asked.wording().message(reader.feed(ids, last=True), finish)
-    counts = asked.counts(generation.prompt_tokens, count)
+    counts = asked.counts(generation, count)
     return asked.manner.shapes.chat(asked.model, asked.answer, message, finish, counts)
 
 
@@ -83,9 +85,9 @@ async def chat_events(generation: Generation, asked: Asked, reader: Reader, line
     count = 0
     try:
         async for piece in generation:
-            counts = asked.counts(generation.prompt_tokens, piece.count) if asked.usage_always else None
+            counts = asked.counts(generation, piece.count) if asked.usage_always else None
             if not count:
-                none_yet = asked.counts(generation.prompt_tokens, 0) if asked.usage_always else None
+                none_yet = asked.counts(generation, 0) if asked.usage_always else None
                 role = shapes.chat_chunk(asked.model, asked.answer, dict(wording.first), None, none_yet)
                 yield event(role, wording.blank)
             count = piece.count or count
@@ -99,7 +101,7 @@ async def chat_events(generation: Generation, asked: Asked, reader: Reader, line
         line.cut()
         await asyncio.Event().wait()  # until the client is found gone: nothing may follow, an end of the stream neither
     if asked.usage:
-        counts = asked.counts(generation.prompt_tokens, count)
+        counts = asked.counts(generation, count)
         yield event(shapes.usage_chunk(asked.model, asked.answer, counts, of_chat=True))
     yield DONE
 

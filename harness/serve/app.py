@@ -39,6 +39,8 @@ R = TypeVar("R", bound=SampledRequest)
 ROW_HEADER: Final = "x-row"
 """Which row a scripted engine answers; without it, one that follows from the prompt."""
 ROW_BYTES: Final = 4
+SESSION_HEADER: Final = "x-session-id"
+"""Which conversation a chat goes on with: an engine that keeps what it has read reads only what is new."""
 OTHER_MODEL: Final = "-of-another-name"
 
 
@@ -184,7 +186,7 @@ class Service:
         prompt, chat = asked_for.prompt_token_ids, None
         if prompt is None:
             prompt = self.chat.prompt(asked_for)
-            chat = self.chat.chat(asked_for) if self.reads_chats else None
+            chat = self.chat.chat(asked_for, _session(request)) if self.reads_chats else None
         generation = self._start(asked_for, prompt, request, self.chat.stop_ids, chat)
         return generation, self.chat.reader(asked_for)
 
@@ -291,6 +293,10 @@ def row_of(prompt: Sequence[int], rows: int | None) -> int:
     """Which row of a script answers a prompt that names none; ``rows`` is how many it has, None for any."""
     row = int.from_bytes(hashlib.sha256(array("i", prompt).tobytes()).digest()[:ROW_BYTES], "little")
     return row if rows is None else row % rows
+
+
+def _session(request: Request) -> str | None:
+    return request.headers.get(SESSION_HEADER) or None
 
 
 def _faulty(generation: Generation, fault: Fault | None) -> Generation:

@@ -14,12 +14,14 @@ from typing import Final
 import numpy as np
 
 from harness.engines.base import (
+    NOT_TOLD,
     Answers,
     Event,
     Failure,
     Finish,
     Int32Array,
     PromptTable,
+    Replies,
     Requests,
     Sampling,
     TokenEvents,
@@ -55,6 +57,8 @@ class Generation:
         """``interval`` None: the answer comes in one piece."""
         self.number = number
         self.prompt_tokens = prompt_tokens
+        self.cached_tokens = 0
+        """How many of them were not computed anew, once the answer is at its end and where its engine tells."""
         self._cap = cap
         self._interval = interval
         self._pieces: asyncio.Queue[Piece | GenerationFailed] = asyncio.Queue()
@@ -97,6 +101,13 @@ class Generation:
         self._count = len(tokens)
         self._put(finish)
 
+    def end_counted(self, tokens: int, finish: str, prompt_tokens: int, cached_tokens: int) -> None:
+        """As :meth:`end`, of an answer whose tokens were all told as they came; NOT_TOLD counts leave things alone."""
+        self.prompt_tokens = self.prompt_tokens if prompt_tokens == NOT_TOLD else prompt_tokens
+        self.cached_tokens = max(0, cached_tokens)
+        self._count = tokens
+        self._put(finish)
+
     def fail(self, message: str) -> None:
         """Nothing more comes."""
         self._pieces.put_nowait(GenerationFailed(message))
@@ -134,14 +145,15 @@ class Bridge:
     ) -> Generation:
         """Starts an answer; ``row`` is what a scripted engine answers by. Raises GenerationFailed for a dead engine.
 
-        ``chat`` is the chat that the prompt is of, for an engine that reads chats itself.
+        ``chat`` is the chat that the prompt is of, for an engine that reads chats itself. Its tokens are all told as
+        they come: engines that keep what they have read of a session end such an answer by counts.
         """
         if self.death is not None:
             raise GenerationFailed(self.death.what)
         number = next(self._numbers)
         interval = self._interval if streamed else None
         generation = self._under_way[number] = Generation(number, len(prompt), sampling.max_new_tokens, interval)
-        events = TokenEvents.ALL if streamed else TokenEvents.NONE
+        events = TokenEvents.ALL if streamed or chat is not None else TokenEvents.NONE
         workload = Workload(DATASET, sampling, events, chat_prompts=chat is not None)
         prompts = PromptTable.from_lists([prompt]) if chat is None else _one(chat_as_prompt(chat))
         requests = Requests(workload, (number,), (row,), prompts, (0,))
@@ -199,6 +211,8 @@ class Bridge:
                 self._tokens(event)
             elif isinstance(event, Answers):
                 self._answers(event)
+            elif isinstance(event, Replies):
+                self._replies(event)
             elif isinstance(event, Failure):
                 generation = self._under_way.pop(event.number, None)
                 if generation is not None:
@@ -218,6 +232,15 @@ class Bridge:
                 generation.end(event.tokens[start:end].tolist(), FINISH[finish])
                 self.completed += 1
             start = end
+
+    def _replies(self, event: Replies) -> None:
+        for place, number in enumerate(event.numbers):
+            generation = self._under_way.pop(number, None)
+            if generation is not None:
+                prompt = event.prompt_tokens[place] if len(event.prompt_tokens) else NOT_TOLD
+                cached = event.cached_tokens[place] if len(event.cached_tokens) else NOT_TOLD
+                generation.end_counted(event.tokens[place], FINISH[event.finish[place]], prompt, cached)
+                self.completed += 1
 
 
 def _one(prompt: Int32Array) -> PromptTable:

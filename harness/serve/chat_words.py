@@ -5,11 +5,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from harness.serve import images
 from harness.serve.refusal import Refusal
 from harness.serve.requests import ChatMessage, ChatRequest
+
+SESSION: Final = "session"
+"""The key of a packed chat that says which conversation it goes on with; no template has it."""
 
 
 class Part(enum.Enum):
@@ -49,8 +52,11 @@ class ChatFormat(Protocol):
     def prompt(self, request: ChatRequest) -> list[int]:
         """The ids of a conversation, up to where the answer begins. Raises Refusal."""
 
-    def chat(self, request: ChatRequest) -> bytes | None:
-        """The chat itself as JSON, for an engine that reads chats with their images; None where ids are all."""
+    def chat(self, request: ChatRequest, session: str | None = None) -> bytes | None:
+        """The chat itself as JSON, for an engine that reads chats itself; None where ids are all.
+
+        ``session`` is the client's word for the conversation that the chat is of, under the key :data:`SESSION`.
+        """
 
     def reader(self, request: ChatRequest) -> Reader:
         """For one answer."""

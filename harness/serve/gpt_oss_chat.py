@@ -48,7 +48,7 @@ class GptOssChat:
         conversation = harmony.Conversation.from_messages(said)
         return vocab.encoding().render_conversation_for_completion(conversation, harmony.Role.ASSISTANT)
 
-    def chat(self, request: ChatRequest) -> None:
+    def chat(self, request: ChatRequest, session: str | None = None) -> None:
         """The engine gets ids."""
 
     def reader(self, request: ChatRequest) -> Reader:

@@ -26,8 +26,10 @@ class Shapes(Protocol):
     def too_long(self, limit: int, prompt_tokens: int, asked: int | None) -> str:
         """Why a prompt is refused for which there is no room."""
 
-    def usage(self, prompt_tokens: int, completion_tokens: int, *, details: bool = True) -> Content:
-        """The counts."""
+    def usage(
+        self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0, *, details: bool = True
+    ) -> Content:
+        """The counts; ``cached_tokens`` are those of the prompt that were not computed anew."""
 
     def completion(
         self, model: str, answer: str, text: str, ids: Sequence[int] | None, finish: str | None, counts: Content

@@ -37,7 +37,7 @@ class PlainChat:
             lines.insert(0, f"<|tools|>\n{json.dumps(tools)}\n")
         return self._codec.encode("".join(lines) + ("<|assistant|>\n" if request.add_generation_prompt else ""))
 
-    def chat(self, request: ChatRequest) -> None:
+    def chat(self, request: ChatRequest, session: str | None = None) -> None:
         """The engine gets ids."""
 
     def reader(self, request: ChatRequest) -> Reader:

@@ -83,7 +83,7 @@ class Qwen3VlChat:
 
     def prompt(self, request: ChatRequest) -> list[int]:
         """The ids up to where the answer begins, with a pad for each token of the image. Raises Refusal."""
-        _refuse_what_cannot_be(request)
+        refuse_what_cannot_be(request)
         try:
             read = qwen3_vl.read(request.received(), *self._pixels)
         except BadChat as problem:
@@ -96,8 +96,8 @@ class Qwen3VlChat:
             raise Refusal(f"the image cannot be decoded: {error}") from None
         return read.ids
 
-    def chat(self, request: ChatRequest) -> bytes | None:
-        """The chat's JSON; None for one that is text alone."""
+    def chat(self, request: ChatRequest, session: str | None = None) -> bytes | None:
+        """The chat's JSON; None for one that is text alone. Nothing is kept of a session."""
         chat = request.received()
         return orjson.dumps(chat) if _has_image(chat["messages"]) else None
 
@@ -115,7 +115,7 @@ class _TextReader:
         return [Word(Part.CONTENT, text)] if text else []
 
 
-def _refuse_what_cannot_be(request: ChatRequest) -> None:
+def refuse_what_cannot_be(request: ChatRequest) -> None:
     """An engine that reads a chat ends its answer by the checkpoint's own tokens, whatever a request says."""
     asked = {
         "add_generation_prompt": (request.add_generation_prompt, True),

@@ -9,7 +9,7 @@ from harness.engines.start import EngineSpec
 from harness.errors import ConfigError, UnknownName
 from harness.serve.faults import PlannedFault
 
-CHATS: Final = ("auto", "gpt-oss", "qwen3-vl", "plain")
+CHATS: Final = ("auto", "gpt-oss", "qwen3-vl", "tool-chat", "plain")
 LIKE: Final = ("trtllm-serve", "vllm")
 LARGEST_PORT: Final = 65_535
 

@@ -50,13 +50,13 @@ def too_long(limit: int, prompt_tokens: int, asked: int | None) -> str:
     )
 
 
-def usage(prompt_tokens: int, completion_tokens: int, *, details: bool = True) -> Content:
-    """The counts; nothing is ever cached here. A chat of gpt-oss has no ``details``."""
+def usage(prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0, *, details: bool = True) -> Content:
+    """The counts. A chat of gpt-oss has no ``details``."""
     return {
         "prompt_tokens": prompt_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
         "completion_tokens": completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": 0} if details else None,
+        "prompt_tokens_details": {"cached_tokens": cached_tokens} if details else None,
     }
 
 

@@ -21,8 +21,11 @@ from harness.serve.qwen3_vl_chat import Qwen3Codec, Qwen3VlChat
 from harness.serve.sampling import Defaults
 from harness.serve.settings import ServeSettings
 from harness.serve.texts import Codec, GptOssCodec, PlainCodec
+from harness.serve.tool_chat import ToolChat
 
 GENERATION: Final = "generation_config.json"
+TOOL_CHATS: Final = "DeepseekV3ForCausalLM"
+"""The architecture of stand-ins whose chats have tools."""
 PREPROCESSOR: Final = "preprocessor_config.json"
 NEUTRAL: Final = {"min_p": 0.0, "repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
 """What a checkpoint may ask of its sampling beside temperature, top_p and top_k: nothing that an engine here lacks."""
@@ -32,9 +35,7 @@ Tongue = tuple[Codec, ChatFormat]
 
 def tongue(settings: ServeSettings, info: EngineInfo) -> Tongue:
     """Text and chats, the model's own where they can be. Raises MissingError where they must be and cannot."""
-    wanted = settings.chat
-    if wanted == "auto":
-        wanted = next((name for name, (size, _) in _TONGUES.items() if size == info.vocab_size), "plain")
+    wanted = _native(settings.engine, info) if settings.chat == "auto" else settings.chat
     if wanted == "plain":
         return _plain(info)
     size, make = _TONGUES[wanted]
@@ -48,6 +49,14 @@ def tongue(settings: ServeSettings, info: EngineInfo) -> Tongue:
         if settings.chat == "auto":
             return _plain(info)
         raise
+
+
+def _native(spec: EngineSpec, info: EngineInfo) -> str:
+    """By the checkpoint's architecture, for vocabularies are shared; of a script, by the size of its vocabulary."""
+    folder = _folder(spec)
+    if folder is not None and TOOL_CHATS in (read_config(folder).get("architectures") or ()):
+        return "tool-chat"
+    return next((name for name, (size, _) in _TONGUES.items() if size == info.vocab_size), "plain")
 
 
 def end_ids(spec: EngineSpec) -> tuple[int, ...]:
@@ -98,8 +107,17 @@ def _qwen3_vl(spec: EngineSpec) -> Tongue:
     return codec, Qwen3VlChat(codec, _pixels(spec))
 
 
+def _tool_chat(_: EngineSpec) -> Tongue:
+    codec = Qwen3Codec()
+    return codec, ToolChat(codec)
+
+
 _TONGUES: Final[Mapping[str, tuple[int, Callable[[EngineSpec], Tongue]]]] = MappingProxyType(
-    {"gpt-oss": (vocab.VOCAB_SIZE, _gpt_oss), "qwen3-vl": (qwen3_vocab.VOCAB_SIZE, _qwen3_vl)}
+    {
+        "gpt-oss": (vocab.VOCAB_SIZE, _gpt_oss),
+        "qwen3-vl": (qwen3_vocab.VOCAB_SIZE, _qwen3_vl),
+        "tool-chat": (qwen3_vocab.VOCAB_SIZE, _tool_chat),
+    }
 )
 """By name: the size of the vocabulary, and what makes them of an engine's settings."""
 

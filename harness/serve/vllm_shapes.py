@@ -32,13 +32,13 @@ def too_long(limit: int, prompt_tokens: int, asked: int | None) -> str:
     )
 
 
-def usage(prompt_tokens: int, completion_tokens: int, *, details: bool = True) -> Content:
-    """The counts, of which there are details only where the server is told to have them."""
+def usage(prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0, *, details: bool = True) -> Content:
+    """The counts; there are details only where something was cached."""
     return {
         "prompt_tokens": prompt_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
         "completion_tokens": completion_tokens,
-        **({"prompt_tokens_details": None} if details else {}),
+        **({"prompt_tokens_details": {"cached_tokens": cached_tokens} if cached_tokens else None} if details else {}),
     }
 
 

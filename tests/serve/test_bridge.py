@@ -92,3 +92,25 @@ def test_a_failure_ends_the_pieces() -> None:
 
     with pytest.raises(GenerationFailed, match="no more"):
         asyncio.run(collected())
+
+
+def test_counts_end_an_answer_whose_tokens_were_told() -> None:
+    async def collected(interval: int | None) -> tuple[list[Piece], int, int]:
+        generation = Generation(0, 3, 9, interval)
+        for token in (7, 8, 9):
+            generation.hear(token)
+        generation.end_counted(3, "tool_calls", 40, 32)
+        return [piece async for piece in generation], generation.prompt_tokens, generation.cached_tokens
+
+    assert asyncio.run(collected(None)) == ([Piece([7, 8, 9], 3, "tool_calls")], 40, 32)
+    pieces, *_ = asyncio.run(collected(1))
+    assert pieces == [Piece([7], 1, None), Piece([8], 2, None), Piece([9], 3, None), Piece([], 3, "tool_calls")]
+
+
+def test_what_an_engine_does_not_tell_is_left_alone() -> None:
+    async def counted() -> tuple[int, int]:
+        generation = Generation(0, 3, 9, None)
+        generation.end_counted(0, "stop", -1, -1)
+        return generation.prompt_tokens, generation.cached_tokens
+
+    assert asyncio.run(counted()) == (3, 0)
