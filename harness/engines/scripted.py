@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from harness.engines.base import (
+    NOT_TOLD,
     Answers,
     EngineInfo,
     Event,
@@ -260,14 +261,16 @@ class ScriptedCore:
 
 
 def _begin(number: int, row: int, course: _Course) -> Running:
-    kept, reply = course.faults.shortened(row), None
+    kept, reply, prompt_tokens = course.faults.shortened(row), None, NOT_TOLD
     if course.chats is not None:
         reply, tokens, finish = course.chats.reply(row, kept)
         answer = course.chats.ids(tokens)
+        (prompt_tokens,) = course.chats.prompt_tokens((row,))
     else:
         answer, _ = course.script.one(row, course.cap)
         finish = Finish.LENGTH if len(answer) >= course.cap else Finish.STOP
         if kept is not None:
             answer, finish = answer[:kept], Finish.STOP
     fault = "die" if row == course.faults.die else "fail" if row in course.faults.fail else None
-    return Running(number, row, answer, finish, 0 if fault else min(course.told, len(answer)), fault, reply)
+    to_tell = 0 if fault else min(course.told, len(answer))
+    return Running(number, row, answer, finish, to_tell, fault, reply, prompt_tokens)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
-from harness.engines.base import Failure, Finish, Int32Array, Int64Array, PromptTable, Replies, Requests, Workload
+from harness.engines.base import (
+    NOT_TOLD,
+    Failure,
+    Finish,
+    Int32Array,
+    Int64Array,
+    PromptTable,
+    Replies,
+    Requests,
+    Workload,
+)
 from harness.engines.bodies import BodyStore
 from harness.engines.scripted_answers import ANY_ROW
 
@@ -25,14 +35,22 @@ class Reply(NamedTuple):
     finish: Finish
 
 
+class Scripted(NamedTuple):
+    """A reply as it was written: its JSON, how many tokens it has, whether it calls tools."""
+
+    data: bytes
+    tokens: int
+    calls: bool = False
+
+
 class ReplyScript(Protocol):
     """Which reply belongs to a row."""
 
     rows: int
     """For how many rows there are replies."""
 
-    def one(self, row: int) -> tuple[bytes, int]:
-        """The JSON of the reply to one row, and how many tokens it has."""
+    def one(self, row: int) -> Scripted:
+        """The reply to one row."""
 
 
 class CountingReplies:
@@ -43,24 +61,31 @@ class CountingReplies:
     def __init__(self, length: int) -> None:
         self._length = length
 
-    def one(self, row: int) -> tuple[bytes, int]:
+    def one(self, row: int) -> Scripted:
         """A sentence; nothing where replies have no tokens."""
-        return orjson.dumps({"content": f"This is reply {row}." if self._length else ""}), self._length
+        return Scripted(orjson.dumps({"content": f"This is reply {row}." if self._length else ""}), self._length)
 
 
 class RecordedReplies:
-    """Replies that were written before, in the arrays of :class:`harness.benchmarks.base.ScriptedReplies`."""
+    """Replies that were written before, in the arrays of :class:`harness.benchmarks.base.ScriptedReplies`.
 
-    def __init__(self, data: npt.NDArray[np.uint8], ends: Int64Array, tokens: Int32Array) -> None:
+    ``calls`` says of each whether it calls tools.
+    """
+
+    def __init__(
+        self, data: npt.NDArray[np.uint8], ends: Int64Array, tokens: Int32Array, calls: npt.NDArray[np.bool_]
+    ) -> None:
         self.rows = len(ends)
+        self._calls = calls
         self._data = data
         self._ends = ends
         self._tokens = tokens
 
-    def one(self, row: int) -> tuple[bytes, int]:
+    def one(self, row: int) -> Scripted:
         """The reply as it was written."""
         start = int(self._ends[row - 1]) if row else 0
-        return self._data[start : int(self._ends[row])].tobytes(), int(self._tokens[row])
+        data = self._data[start : int(self._ends[row])].tobytes()
+        return Scripted(data, int(self._tokens[row]), bool(self._calls[row]))
 
 
 class ScriptedChats:
@@ -77,6 +102,7 @@ class ScriptedChats:
         self._limit = max_total_tokens
         self._rows = min(len(store), script.rows)
         self._prompt_tokens = np.array(store.tokens)
+        self._told = np.where(self._prompt_tokens > 0, self._prompt_tokens, NOT_TOLD)
         self._ids = np.full(self._cap, NO_ID, np.int32)
 
     def fitting(self, requests: Requests) -> tuple[Requests, list[Failure]]:
@@ -101,11 +127,17 @@ class ScriptedChats:
 
     def reply(self, row: int, kept: int | None = None) -> Reply:
         """The reply to a row, as far as the output cap lets it come, or ``kept`` tokens of it."""
-        data, tokens = self._script.one(row)
+        data, tokens, calls = self._script.one(row)
         most = self._cap if kept is None else min(kept, self._cap)
         if tokens <= most:
-            return Reply(data, tokens, Finish.STOP if tokens < self._cap else Finish.LENGTH)
+            ended = Finish.TOOL_CALLS if calls else Finish.STOP
+            return Reply(data, tokens, ended if tokens < self._cap else Finish.LENGTH)
         return Reply(_cut(data, tokens, most), most, Finish.LENGTH if kept is None else Finish.STOP)
+
+    def prompt_tokens(self, rows: Sequence[int]) -> list[int]:
+        """How many tokens the prompts of these rows have; NOT_TOLD where their store does not say."""
+        found: list[int] = self._told[np.asarray(rows, np.int64)].tolist()
+        return found
 
     def ids(self, tokens: int) -> Int32Array:
         """As many token ids that nobody tells."""
@@ -123,6 +155,7 @@ class ScriptedChats:
             first_ns=times,
             done_ns=times,
             finish=[reply.finish for reply in replies],
+            prompt_tokens=self.prompt_tokens(requests.rows),
         )
 
 
@@ -132,6 +165,34 @@ def _ends(replies: Sequence[bytes]) -> list[int]:
 
 
 def _cut(data: bytes, tokens: int, kept: int) -> bytes:
-    """A reply of which some tokens came: as large a part of its text, and a character at least where one did."""
-    content = str(orjson.loads(data)["content"])
-    return orjson.dumps({"content": content[: max(min(kept, 1), len(content) * kept // tokens)]})
+    """A reply of which some tokens came, as a server tells it: reasoning, then content, then calls, as far as it got.
+
+    A share of its text as large as that of its tokens, and a character at least where one came. A call under way has
+    its name and a part of its arguments; of those after it nothing is told.
+    """
+    said = orjson.loads(data)
+    reasoning, content, calls = said.get("reasoning") or "", said["content"], said.get("tool_calls") or []
+    length = len(reasoning) + len(content) + sum(map(_length, calls))
+    left = max(min(kept, 1), length * kept // tokens)
+    told: dict[str, Any] = {"content": content[: max(0, left - len(reasoning))]}
+    if reasoning[:left]:
+        told["reasoning"] = reasoning[:left]
+    begun = _calls_begun(calls, left - len(reasoning) - len(content))
+    return orjson.dumps(told | ({"tool_calls": begun} if begun else {}))
+
+
+def _calls_begun(calls: list[dict[str, Any]], left: int) -> list[dict[str, Any]]:
+    """The calls of which something is told where so many characters are left for them, the last one cut."""
+    begun = []
+    for call in calls:
+        if left <= 0:
+            break
+        function = call["function"]
+        arguments = function["arguments"][: max(0, left - len(function["name"]))]
+        begun.append({**call, "function": {**function, "arguments": arguments}})
+        left -= _length(call)
+    return begun
+
+
+def _length(call: dict[str, Any]) -> int:
+    return len(call["function"]["name"]) + len(call["function"]["arguments"])

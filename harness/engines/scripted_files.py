@@ -54,26 +54,41 @@ def _answers(path: Path, arrays: Arrays, vocab_size: int) -> tuple[Int32Array, I
     return tokens, ends
 
 
-def _replies(path: Path, arrays: Arrays) -> tuple[npt.NDArray[np.uint8], Int64Array, Int32Array]:
+def _replies(path: Path, arrays: Arrays) -> tuple[npt.NDArray[np.uint8], Int64Array, Int32Array, npt.NDArray[np.bool_]]:
     data, ends = _column(path, arrays, "data", np.uint8), _column(path, arrays, "ends", np.int64)
     tokens = _column(path, arrays, "tokens", np.int32)
     _check_ends(path, ends, len(data), "bytes")
     if len(tokens) != len(ends) or (len(tokens) and int(tokens.min()) < 0):
         raise _not_answers(path, f"there are {len(tokens)} token counts for {len(ends)} replies")
+    calls = np.zeros(len(ends), np.bool_)
     begin = 0
     for row, end in enumerate(ends.tolist()):
-        if not _is_reply(data[begin:end].tobytes()):
-            raise _not_answers(path, f"reply {row} is no JSON object with a text as content")
+        calls[row] = _calls_tools(path, row, data[begin:end].tobytes())
         begin = end
-    return data, ends, tokens
+    return data, ends, tokens, calls
 
 
-def _is_reply(data: bytes) -> bool:
+def _calls_tools(path: Path, row: int, data: bytes) -> bool:
+    """Whether a reply calls tools. ConfigError for one that is none."""
     try:
         found = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return False
-    return isinstance(found, dict) and isinstance(found.get("content"), str)
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("content"), str):
+        raise _not_answers(path, f"reply {row} is no JSON object with a text as content")
+    if not isinstance(found.get("reasoning") or "", str):
+        raise _not_answers(path, f"the reasoning of reply {row} is no text")
+    calls = found.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(map(_is_call, calls)):
+        raise _not_answers(
+            path, f"the tool calls of reply {row} are no list of functions with name and arguments as text"
+        )
+    return bool(calls)
+
+
+def _is_call(call: object) -> bool:
+    function = call.get("function") if isinstance(call, dict) else None
+    return isinstance(function, dict) and all(isinstance(function.get(key), str) for key in ("name", "arguments"))
 
 
 def _column(path: Path, arrays: Arrays, name: str, kind: type[np.generic]) -> npt.NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from harness.engines.base import Answers, Event, Failure, Finish, Int32Array, Replies, Tokens
+from harness.engines.base import NOT_TOLD, Answers, Event, Failure, Finish, Int32Array, Replies, Tokens
 
 EXIT_SCRIPTED_DEATH: Final = 86
 NEVER_NS: Final = 1 << 62
@@ -30,6 +30,7 @@ class Running:
     to_tell: int
     fault: str | None = None
     reply: bytes | None = None
+    prompt_tokens: int = NOT_TOLD
     first_due_ns: int = 0
     gap_ns: float = 0.0
     told: int = 0
@@ -95,6 +96,7 @@ def _replies(done: Sequence[Running], now: int) -> Replies:
         first_ns=[running.first_ns or running.first_due_ns for running in done],
         done_ns=[now] * len(done),
         finish=[running.finish for running in done],
+        prompt_tokens=[running.prompt_tokens for running in done],
     )
 
 
