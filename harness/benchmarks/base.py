@@ -51,7 +51,7 @@ class Dataset:
     made with fewer than the round's. Where chats are asked, ``prompts`` are empty and ``chats`` is the
     :class:`~harness.engines.bodies.BodyStore` that row i is ``[i]`` of, once :meth:`Benchmark.prepare` made it. With
     ``trajectories`` row i is the chats of session i there, which lie one after the other and are asked so; ``salt`` is
-    the number that a run's own prompts were salted by.
+    the number that a run's own prompts were salted by. A store may hold more rows than are asked.
     """
 
     name: str
@@ -93,8 +93,17 @@ class Dataset:
 
     @property
     def prompt_tokens(self) -> Int64Array:
-        """Tokens of each prompt, int64 (rows,); of a chat as its store counts them, 0 where nobody counted."""
-        return self.prompts.lengths if self.chats is None else BodyStore.open(self.chats).tokens[: self.rows]
+        """Tokens of each prompt, int64 (rows,); of a chat as its store counts them, 0 where nobody counted.
+
+        Of a trajectory those of its longest chat.
+        """
+        if self.chats is None:
+            return self.prompts.lengths
+        store = BodyStore.open(self.chats)
+        if not self.trajectories:
+            return store.tokens[: self.rows]
+        bounds = np.searchsorted(store.sessions, np.arange(self.rows + 1))
+        return np.maximum.reduceat(store.tokens[: bounds[-1]], bounds[:-1]) if self.rows else store.tokens[:0]
 
     @property
     def max_prompt_tokens(self) -> int:
@@ -120,6 +129,15 @@ class Made:
     rows: Mapping[str, int]
     sha256: Mapping[str, str]
     made: bool
+
+
+def forget_run(dataset: Dataset, folder: Path) -> None:
+    """Removes the chats that :meth:`Benchmark.prepare_run` made below a run's folder, where it made some.
+
+    They can be made again: the data set's ``salt`` is all that they depend on beside its files.
+    """
+    if dataset.chats is not None and dataset.chats.absolute().is_relative_to(folder.absolute()):
+        dataset.chats.unlink(missing_ok=True)
 
 
 def file_sha256(path: Path) -> str:
@@ -264,9 +282,13 @@ class ScriptedReplies:
     @classmethod
     def of(cls, contents: Iterable[str], tokens: Sequence[int]) -> ScriptedReplies:
         """Replies of these texts, and how many tokens each is said to have."""
-        made = [orjson.dumps({"content": content}) for content in contents]
-        ends = np.cumsum(np.fromiter(map(len, made), np.int64, len(made)), dtype=np.int64)
-        return cls(np.frombuffer(b"".join(made), np.uint8), ends, np.array(tokens, np.int32))
+        return cls.packed([orjson.dumps({"content": content}) for content in contents], tokens)
+
+    @classmethod
+    def packed(cls, replies: Sequence[bytes], tokens: Sequence[int]) -> ScriptedReplies:
+        """These replies, each the JSON of one, and how many tokens each is said to have."""
+        ends = np.cumsum(np.fromiter(map(len, replies), np.int64, len(replies)), dtype=np.int64)
+        return cls(np.frombuffer(b"".join(replies), np.uint8), ends, np.array(tokens, np.int32))
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -340,17 +362,22 @@ class Benchmark(Protocol):
         """The name of the table that a leg asks in a scenario."""
 
     def dataset(self, data_dir: Path, table: str) -> Dataset:
-        """One table of the data set under ``data_dir/<name>``, checked against the rules. Raises DatasetError."""
+        """One table of the data set under ``data_dir/<name>``, checked against the rules.
+
+        Raises DatasetError, and MissingError where a table is made on the way and cannot be.
+        """
 
     def prepare(self, dataset: Dataset, data_dir: Path, tell: Callable[[str], None]) -> Dataset:
         """The data set with all that legs need beyond what was read, such as ``chats``; made where it is not there yet.
 
+        Of a part that :meth:`Dataset.head` took only what that part needs is made, where it makes a difference.
         ``tell`` is given lines for people while that takes time. Raises DatasetError and MissingError.
         """
 
     def prepare_run(self, dataset: Dataset, folder: Path, tell: Callable[[str], None]) -> Dataset:
         """The data set as one run alone asks it, with what was made for that below the run's ``folder``; itself where
-        all runs ask the same. To be called once for a run, before it is measured. Raises as :meth:`prepare`.
+        all runs ask the same. To be called once for a run, before it is measured; :func:`forget_run` takes away what it
+        made. Raises as :meth:`prepare`.
         """
 
     def make_dataset(self, data_dir: Path, *, seed: int, rows: int | None = None) -> Made:
@@ -397,7 +424,9 @@ class Benchmark(Protocol):
         """
 
     def deviations(self, which: Which) -> tuple[str, ...]:
-        """In what the scoring of such legs departs, by options of this command, from what it should be."""
+        """In what such legs, or their scoring, depart from what they should be: by how the benchmark is asked, or by
+        options of this command.
+        """
 
     def accuracy_text(self, score: Score) -> str:
         """What accuracy.txt says of a score, each line ended."""
@@ -407,5 +436,6 @@ class Benchmark(Protocol):
     ) -> ScriptedAnswers | ScriptedReplies:
         """Well-formed answers of which the stated share of each subset is right, to the row.
 
-        Rows that no share speaks of get ``answer_tokens`` tokens of text. Raises UnknownName for a share of no subset.
+        Rows that no share speaks of get ``answer_tokens`` tokens of text. Of trajectories there is one for each chat of
+        their store, and where no share speaks of them the recorded one. Raises UnknownName for a share of no subset.
         """

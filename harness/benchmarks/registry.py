@@ -14,6 +14,7 @@ from harness.rules import RulePack
 _MODULES = {
     "gpt-oss-120b": "harness.benchmarks.gpt_oss_120b.benchmark",
     "qwen3-vl-235b-a22b": "harness.benchmarks.qwen3_vl_235b_a22b.benchmark",
+    "qwen3.6-27b": "harness.benchmarks.qwen3_6_27b.benchmark",
 }
 
 

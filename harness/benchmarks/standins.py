@@ -47,6 +47,17 @@ def make(folder: Path, described: Mapping[str, Any], readme: str, write: Callabl
     return _summary(folder, content, made=True)
 
 
+def refuse_stand_in(folder: Path) -> None:
+    """ConfigError where the folder holds a stand-in, which is left as it is."""
+    if (folder / STAND_IN_FILE).exists():
+        raise ConfigError(
+            "the folder holds a stand-in data set; it is left as it is",
+            where=folder,
+            expected="an empty folder, or one with the benchmark's own files",
+            mend="name another data folder with --data_dir or HARNESS_DATA_DIR, or move this one away",
+        )
+
+
 def _mark(folder: Path, described: Mapping[str, Any], readme: str, written: Written) -> dict[str, Any]:
     content = {
         **described,

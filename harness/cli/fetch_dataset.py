@@ -11,17 +11,20 @@ from harness.benchmarks.gpt_oss_120b.fetch import Source, described
 from harness.benchmarks.gpt_oss_120b.files import NAME as GPT_OSS
 from harness.benchmarks.qwen3_6_27b import dataset as trajectories
 from harness.benchmarks.qwen3_6_27b import fetch as published
+from harness.benchmarks.qwen3_6_27b.bfcl import table as questions
+from harness.benchmarks.qwen3_6_27b.bfcl.environment import MEND
 from harness.benchmarks.qwen3_6_27b.files import NAME as TRAJECTORIES
 from harness.benchmarks.qwen3_6_27b.sampling import rules_of
 from harness.benchmarks.qwen3_vl_235b_a22b import fetch as catalogue
 from harness.benchmarks.qwen3_vl_235b_a22b.files import NAME as QWEN3_VL
 from harness.benchmarks.qwen3_vl_235b_a22b.files import tables
+from harness.benchmarks.standins import refuse_stand_in
 from harness.cli.console import ERR, OUT
 from harness.cli.options import folder
-from harness.errors import EXIT_OK, ConfigError, UnknownName
+from harness.errors import EXIT_OK, ConfigError, MissingError, UnknownName
 from harness.report.downloads import telling
 from harness.report.progress import LinePrinter
-from harness.rules import RulePack
+from harness.rules import RulePack, TrajectoryRules
 
 
 def run(argv: list[str]) -> int:
@@ -70,7 +73,7 @@ def _catalogue(pack: RulePack, data_dir: Path, options: argparse.Namespace) -> i
     wanted, place = tables(pack.image_benchmark(QWEN3_VL)), data_dir / QWEN3_VL
     if bool(options.adopt) != bool(options.revision):
         raise ConfigError("--adopt and --revision go together", mend="name the file and what revision it is of")
-    catalogue.refuse_stand_in(place)
+    refuse_stand_in(place)
     if options.adopt:
         known = catalogue.adopt(options.adopt, options.revision, place, wanted)
         OUT.print(f"{known.rows:,} rows, taken for {known.repo} at {known.revision}: {options.adopt}", markup=False)
@@ -92,14 +95,28 @@ def _trajectories(pack: RulePack, data_dir: Path, options: argparse.Namespace) -
         raise ConfigError(f"--revision is for {QWEN3_VL}", where=f"--benchmark={TRAJECTORIES}")
     own, place = rules_of(pack), data_dir / TRAJECTORIES
     data = own.performance_data.value
-    published.refuse_stand_in(place)
+    refuse_stand_in(place)
     if options.adopt:
         published.adopt(options.adopt, place, data)
     elif not options.verify:
         published.fetch(place, published.address(pack, data), data)
     read = trajectories.read(place, own)
     OUT.print(f"{len(read.trajectories)} trajectories of {read.turns:,} turns: {read.file.path}", markup=False)
-    return _complete(place)
+    return _complete(place) if _questions(own, place, verify=options.verify) else EXIT_OK
+
+
+def _questions(own: TrajectoryRules, place: Path, *, verify: bool) -> bool:
+    """Whether BFCL's questions are there; they are made where their package is, unless this is only to look."""
+    path = place / questions.NAME
+    try:
+        if verify and not path.exists():
+            raise MissingError("they are not there yet", mend=f"{MEND}; then the first accuracy leg makes them")
+        there = questions.prepare(place, own)
+    except MissingError as error:
+        OUT.print(f"BFCL's questions: {error}", markup=False)
+        return False
+    OUT.print(f"{len(there)} questions of BFCL: {path}", markup=False)
+    return True
 
 
 def _tell(line: str) -> None:

@@ -5,10 +5,6 @@ from __future__ import annotations
 import argparse
 
 from harness import benchmarks, env, rules
-from harness.benchmarks.base import Made
-from harness.benchmarks.qwen3_6_27b import standin as trajectories
-from harness.benchmarks.qwen3_6_27b.files import NAME as TRAJECTORIES
-from harness.benchmarks.qwen3_6_27b.sampling import rules_of
 from harness.cli.console import OUT
 from harness.cli.options import folder
 from harness.errors import EXIT_OK
@@ -21,22 +17,14 @@ def run(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m harness make_dataset", description=__doc__)
     parser.add_argument("--benchmark", default=_DEFAULT, help="which benchmark's (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="what its questions are drawn with (default: %(default)s)")
-    parser.add_argument("--rows", type=int, metavar="N", help="at most so many rows a table, where it can be shorter")
+    parser.add_argument("--rows", type=int, metavar="N", help="so many rows a table, where it can be shorter or longer")
     parser.add_argument("--round", default=rules.LATEST, help="whose row counts (default: %(default)s)")
     parser.add_argument("--data_dir", type=folder, metavar="DIR", help="where data sets lie (default: build/data)")
     options = parser.parse_args(argv)
-    made = _made(options)
+    benchmark = benchmarks.get(options.benchmark, rules.load(options.round))
+    made = benchmark.make_dataset(options.data_dir or env.data_dir(), seed=options.seed, rows=options.rows)
     word = "made" if made.made else "is there already"
     OUT.print(
         f"stand-in data set {word}: {made.folder} (not the benchmark's: runs on it are never submittable)", markup=False
     )
     return EXIT_OK
-
-
-def _made(options: argparse.Namespace) -> Made:
-    pack, data_dir = rules.load(options.round), options.data_dir or env.data_dir()
-    if options.benchmark == TRAJECTORIES:  # No leg runs it yet, so it is none of the benchmarks that are offered.
-        own = rules_of(pack)
-        return trajectories.make_dataset(data_dir / TRAJECTORIES, seed=options.seed, rules=own, rows=options.rows)
-    benchmark = benchmarks.get(options.benchmark, pack)
-    return benchmark.make_dataset(data_dir, seed=options.seed, rows=options.rows)

@@ -11,8 +11,10 @@ from harness.benchmarks.base import file_sha256
 from harness.benchmarks.qwen3_6_27b import fetch
 from harness.benchmarks.qwen3_6_27b.files import NAME
 from harness.cli import fetch_dataset, make_dataset
+from harness.env import BFCL_PYTHON
 from harness.errors import ConfigError, DatasetError
 from harness.rules import RulePack
+from tests.benchmarks.qwen3_6_27b.bfcl.made import made_environment
 from tests.benchmarks.qwen3_6_27b.made import PACK, RULES, demo, write
 
 
@@ -29,6 +31,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return pack
 
     monkeypatch.setattr(rules, "load", load)
+    monkeypatch.setenv(BFCL_PYTHON.name, str(tmp_path / "no python"))
     return path
 
 
@@ -41,10 +44,27 @@ def test_a_copy_is_taken_then_verified(published: Path, tmp_path: Path, capsys: 
     place = tmp_path / NAME / RULES.performance_data.value.file
     assert f"1 trajectories of 2 turns: {place}" in capsys.readouterr().out
     assert run(tmp_path, "--verify") == 0
-    assert f"the data set is complete: {tmp_path / NAME}" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "BFCL's questions: they are not there yet" in out
+    assert "complete" not in out
     place.write_text(place.read_text().replace("Question", "Answer"))
     with pytest.raises(DatasetError, match="others than the round's"):
         run(tmp_path, "--verify")
+
+
+def test_the_questions_are_made_where_their_package_is(
+    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, f"--adopt={published}") == 0
+    assert "the environment of bfcl-eval is not there" in capsys.readouterr().out
+    monkeypatch.setenv(BFCL_PYTHON.name, str(made_environment(tmp_path / "venv").python))
+    for _ in range(2):
+        assert run(tmp_path, "--verify") == 0
+        assert "complete" not in capsys.readouterr().out
+    assert run(tmp_path, f"--adopt={published}") == run(tmp_path, "--verify") == 0
+    out = capsys.readouterr().out
+    assert out.count("questions of BFCL: ") == 2
+    assert f"the data set is complete: {tmp_path / NAME}" in out
 
 
 def test_it_is_fetched_from_where_it_is_published(

@@ -58,12 +58,13 @@ def test_rows_of_a_benchmark_that_cannot(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_trajectories_although_no_leg_runs_them_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_trajectories_and_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--benchmark=qwen3.6-27b", f"--data_dir={tmp_path}"]
     assert make_dataset.run(options) == 0
     assert f"stand-in data set made: {tmp_path}/qwen3.6-27b" in capsys.readouterr().out
     assert make_dataset.run([*options, "--rows=5"]) == 0
     text = (tmp_path / "qwen3.6-27b" / "agentic_coding_2.5h.jsonl").read_text()
     assert text.count('"turn":1,') == 5
+    assert len((tmp_path / "qwen3.6-27b" / "bfcl_v4_single_turn.jsonl").read_text().splitlines()) == 5
     with pytest.raises(UnknownName, match=r"unknown benchmark 'qwen3\.6-27b'"):
         make_dataset.run([*options, "--round=v6.0"])

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from harness.benchmarks.base import Benchmark, Dataset
 from harness.benchmarks.download import Fetched, Index, State, Told, Web, fetch, list_path, local_states
-from harness.benchmarks.gpt_oss_120b.files import STAND_IN_FILE, TABLES, TESTS_FOLDER
+from harness.benchmarks.gpt_oss_120b.files import TABLES, TESTS_FOLDER
 from harness.benchmarks.gpt_oss_120b.graders import is_code
 from harness.benchmarks.gpt_oss_120b.judge import TestsFolder
 from harness.benchmarks.gpt_oss_120b.judge.tests_file import MEND as TESTS_MEND
+from harness.benchmarks.standins import refuse_stand_in
 from harness.errors import ConfigError, DatasetError
 from harness.rules import DatasetDownload, TokenRules
 
@@ -36,13 +37,7 @@ class Source:
             raise ConfigError(
                 "the round does not say where its data set is to be had", mend="take the data set of a later round"
             )
-        if (folder / STAND_IN_FILE).exists():
-            raise ConfigError(
-                "the folder holds a stand-in data set; it is left as it is",
-                where=folder,
-                expected="an empty folder, or one with the benchmark's own files",
-                mend="name another data folder with --data_dir or HARNESS_DATA_DIR, or move this one away",
-            )
+        refuse_stand_in(folder)
         return cls(folder, rules.dataset_download)
 
     def by_hand(self) -> str:

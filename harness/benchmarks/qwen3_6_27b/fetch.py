@@ -9,8 +9,8 @@ from typing import Final
 from harness.benchmarks.base import CHUNK_BYTES, DataFile
 from harness.benchmarks.download.web import BrokeOff, Part, Web, read_some
 from harness.benchmarks.qwen3_6_27b.files import EXAMPLE, NAME, REPOSITORY, path_of, verified
-from harness.benchmarks.standins import STAND_IN_FILE
-from harness.errors import ConfigError, DatasetError, MissingError
+from harness.benchmarks.standins import refuse_stand_in
+from harness.errors import DatasetError, MissingError
 from harness.rules import RulePack
 from harness.rules.benchmark import PerformanceData
 
@@ -78,14 +78,3 @@ def _placed(path: Path, data: PerformanceData, chunks: Iterator[bytes], origin: 
     except OSError as error:
         raise MissingError(f"cannot write the data set: {error}", where=path) from error
     return verified(path, data)
-
-
-def refuse_stand_in(folder: Path) -> None:
-    """ConfigError where the folder holds a stand-in, which is left as it is."""
-    if (folder / STAND_IN_FILE).exists():
-        raise ConfigError(
-            "the folder holds a stand-in data set; it is left as it is",
-            where=folder,
-            expected="an empty folder, or one with the benchmark's own files",
-            mend="name another data folder with --data_dir or HARNESS_DATA_DIR, or move this one away",
-        )

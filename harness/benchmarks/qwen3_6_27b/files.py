@@ -13,6 +13,8 @@ from harness.errors import DatasetError
 from harness.rules.benchmark import PerformanceData
 
 NAME: Final = "qwen3.6-27b"
+TRAJECTORY_TABLE: Final = "trajectories"
+"""What the harness calls the table of them."""
 
 REPOSITORY: Final = "mlcommons/endpoints"
 EXAMPLE: Final = "examples/11_Edge_Agentic_Example"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import orjson
@@ -65,13 +66,9 @@ class EncodedTrajectory:
         return cls(tuple(grown), tuple(tails))
 
     @property
-    def chat_bytes(self) -> int:
-        """Bytes of all chats together, without a system prompt."""
-        so_far = total = 0
-        for grown, tail in zip(self.grown, self.tails, strict=True):
-            so_far += len(grown)
-            total += so_far + len(tail)
-        return total
+    def lengths(self) -> list[int]:
+        """Bytes of each chat, without a system prompt."""
+        return [so_far + len(tail) for so_far, tail in zip(accumulate(map(len, self.grown)), self.tails, strict=True)]
 
     def chats(self, system: str | None) -> Iterator[bytes]:
         """The JSON of each turn's chat, as :func:`harness.engines.bodies.encoded` would make it."""

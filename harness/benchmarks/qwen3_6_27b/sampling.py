@@ -1,4 +1,4 @@
-"""How the turns of trajectories are sampled: as the round says, all of them alike."""
+"""How turns of trajectories and BFCL's questions are sampled: as the round says, all of them alike."""
 
 from __future__ import annotations
 

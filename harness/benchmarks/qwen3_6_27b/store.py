@@ -10,6 +10,7 @@ import hashlib
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,20 +20,21 @@ import orjson
 from harness.benchmarks.making import alone
 from harness.benchmarks.qwen3_6_27b import fields
 from harness.benchmarks.qwen3_6_27b.dataset import TrajectorySet
-from harness.benchmarks.qwen3_6_27b.files import REQUESTS_FOLDER
+from harness.benchmarks.qwen3_6_27b.files import REQUESTS_FOLDER, TRAJECTORY_TABLE
 from harness.benchmarks.qwen3_6_27b.requests import EncodedTrajectory
 from harness.benchmarks.qwen3_6_27b.salts import Salts, session_id
 from harness.benchmarks.qwen3_6_27b.trajectories import Trajectory
+from harness.config.models import Agentic
 from harness.engines.bodies import MAGIC, BodyStore
 from harness.errors import ConfigError, DatasetError, MissingError
 
 Tell = Callable[[str], None]
 
-REPEATS: Final = 50
+REPEATS: Final = Agentic().repeats
 """Salted repeats of each trajectory, where nobody asks for another number."""
 VERSION: Final = 1
 """Grows whenever the same trajectories make other chats."""
-_INDEX_BYTES: Final = 24
+_INDEX_BYTES: Final = 32
 """What a store keeps of each chat beside its text."""
 
 
@@ -125,12 +127,27 @@ def prepare(library: Library, folder: Path, tell: Tell) -> BodyStore:
     One with the salts of a run is of no use to the next: that is better built into the run's own folder. ``tell`` is
     given lines for people. Raises MissingError without disk space.
     """
-    place = folder / REQUESTS_FOLDER / f"trajectories-{library.rows}-{library.key}.chats"
-    try:
+    name = f"{TRAJECTORY_TABLE}-{library.rows}-{library.key}.chats"
+    return kept(folder / REQUESTS_FOLDER / name, library.chats, tell, lambda place: build(library, place, tell))
+
+
+def kept(place: Path, chats: int, tell: Tell, make: Callable[[Path], BodyStore]) -> BodyStore:
+    """The store of so many chats at a place, made where it is not there yet or is damaged, by one process alone.
+
+    Raises MissingError where it cannot be written.
+    """
+    with writing(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         with alone(place, tell):
-            found = _there(place, library)
-            return build(library, place, tell) if found is None else found
+            found = _there(place, chats)
+            return make(place) if found is None else found
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """MissingError where a store cannot be written to a place."""
+    try:
+        yield
     except OSError as error:
         raise MissingError(f"cannot write the requests: {error}", where=place) from error
 
@@ -147,8 +164,14 @@ def build(library: Library, place: Path, tell: Tell) -> BodyStore:
         )
     tell(f"making the requests of {library.rows:,} trajectories, {library.chats:,} turns in all")
     began = time.monotonic()
-    sessions = [row for row in range(library.rows) for _ in library.turns(row)]
-    made = BodyStore.write(place, _bodies(library, encoded), sessions)
+    rows = range(library.rows)
+    made = BodyStore.write(
+        place,
+        _bodies(library, encoded),
+        sessions=[row for row in rows for _ in library.turns(row)],
+        delays_ns=[delay for row in rows for delay in library.delays_ns(row)],
+        session_names=[library.session_id(row) for row in rows],
+    )
     tell(f"requests made in {time.monotonic() - began:.1f} s, {place.stat().st_size / 1e6:,.0f} MB: {place}")
     return made
 
@@ -164,7 +187,7 @@ def _bytes(library: Library, encoded: list[EncodedTrajectory]) -> int:
     texts = 0
     for trajectory, each in zip(library.source.trajectories, encoded, strict=True):
         longest = len(orjson.dumps(library.system(trajectory, library.repeats))) + len('{"messages":[]}') + 40
-        texts += each.chat_bytes + longest * len(trajectory.turns)
+        texts += sum(each.lengths) + longest * len(trajectory.turns)
     return library.repeats * texts + _INDEX_BYTES * library.chats
 
 
@@ -180,10 +203,10 @@ def _check_asked(trajectory: Trajectory, path: Path) -> None:
             )
 
 
-def _there(place: Path, library: Library) -> BodyStore | None:
+def _there(place: Path, chats: int) -> BodyStore | None:
     """The whole store that lies there; None where there is none, or one that is damaged."""
     try:
         found = BodyStore.open(place)
     except DatasetError:
         return None
-    return found if len(found) == library.chats else None
+    return found if len(found) == chats else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-_SYSTEM: Final = "You repair small programs. You work in a shell, one step at a time."
+SYSTEM: Final = "You repair small programs. You work in a shell, one step at a time."
 _TOOLS: Final = [
     {
         "type": "function",
@@ -75,7 +75,7 @@ def rows(seed: int, number: int) -> Iterator[Mapping[str, Any]]:
     fault = _FAULTS[(number + seed) % len(_FAULTS)]
     identity = {"conversation_id": f"made-up__{fault.name}-{number + 1}"}
     asked = f"{fault.seen} Please find out why, mend it in {fault.file.partition('/')[0]}/ and run the tests."
-    yield {**identity, "turn": 1, "role": "user", "content": asked, "system": _SYSTEM, "tools": _TOOLS}
+    yield {**identity, "turn": 1, "role": "user", "content": asked, "system": SYSTEM, "tools": _TOOLS}
     turn, call = 2, 0
     for step in _steps(fault, rng):
         ids = [f"functions.bash:{call + place}" for place in range(len(step.scripts))]

@@ -31,7 +31,6 @@ from harness.benchmarks.qwen3_vl_235b_a22b.files import (
 )
 from harness.benchmarks.qwen3_vl_235b_a22b.parquet_file import write_table
 from harness.benchmarks.qwen3_vl_235b_a22b.sidecar import Sidecar
-from harness.benchmarks.standins import STAND_IN_FILE
 from harness.errors import ConfigError, DatasetError, MissingError
 
 Tell = Callable[[str], None]
@@ -56,17 +55,6 @@ class HubTable(Protocol):
 
 
 Load = Callable[[TableSource], HubTable]
-
-
-def refuse_stand_in(folder: Path) -> None:
-    """ConfigError where the folder holds a stand-in, which is left as it is."""
-    if (folder / STAND_IN_FILE).exists():
-        raise ConfigError(
-            "the folder holds a stand-in data set; it is left as it is",
-            where=folder,
-            expected="an empty folder, or one with the benchmark's own files",
-            mend="name another data folder with --data_dir or HARNESS_DATA_DIR, or move this one away",
-        )
 
 
 def fetch(folder: Path, source: TableSource, tell: Tell, load: Load | None = None) -> Path:

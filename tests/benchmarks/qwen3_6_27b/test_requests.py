@@ -108,7 +108,7 @@ def test_chats_in_pieces_are_the_chats_of_the_requests(
         whole = request(found, place, {**RUN, **more}, system)
         wanted = {name: value for name, value in whole.items() if name not in RUN}
         assert chat == encoded(wanted) == orjson.dumps(wanted)
-    assert pieces.chat_bytes == sum(map(len, pieces.chats(None))) - len(chats) * (len('{"messages":[') - 1)
+    assert pieces.lengths == [len(chat) - len('{"messages":[') + 1 for chat in pieces.chats(None)]
 
 
 def test_what_is_sent_is_json_as_it_was_recorded() -> None:

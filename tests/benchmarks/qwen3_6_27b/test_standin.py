@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.benchmarks.qwen3_6_27b import standin
+from harness.benchmarks.qwen3_6_27b.bfcl.table import NAME as QUESTIONS
 from harness.benchmarks.qwen3_6_27b.dataset import TrajectorySet, read
 from harness.benchmarks.qwen3_6_27b.inline import Issued, score
 from harness.benchmarks.qwen3_6_27b.standin import make_dataset
@@ -30,7 +31,8 @@ def test_it_is_read_as_the_real_one_is(tmp_path: Path) -> None:
     assert any(turn.said[0]["content"] == "" for each in found.trajectories for turn in each.turns)
     assert all(turn.delay_ns > 0 for each in found.trajectories for turn in each.turns[1:])
     about = json.loads((tmp_path / "x" / "STAND_IN.json").read_text())
-    assert (about["seed"], about["rows"], list(about["sha256"])) == (0, {"trajectories": 3}, [FILE])
+    assert (about["seed"], about["rows"]) == (0, {"trajectories": 3, "bfcl": RULES.datasets["accuracy"].value})
+    assert list(about["sha256"]) == [FILE, QUESTIONS]
 
 
 def test_its_recorded_answers_score_one_and_some_turns_nothing(tmp_path: Path) -> None:
@@ -82,4 +84,4 @@ def test_the_version_grows_when_the_data_change(tmp_path: Path) -> None:
     made(tmp_path / "x", rows=12)
     text = (tmp_path / "x" / FILE).read_bytes().partition(b"\n")[2]
     digest = hashlib.sha256(text).hexdigest()
-    assert (standin.VERSION, digest) == (1, "3aee5ee1951c37346d189b6bfc95d66e4b44ae1062da2c92a21157964685437b")
+    assert (standin.VERSION, digest) == (2, "3aee5ee1951c37346d189b6bfc95d66e4b44ae1062da2c92a21157964685437b")

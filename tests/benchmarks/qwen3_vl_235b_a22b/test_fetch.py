@@ -216,10 +216,3 @@ def test_every_picture_is_decoded(catalogue: Catalogue, told: list[str], monkeyp
     catalogue.write(row(i, **({files.IMAGE: None} if i == 71 else {})) for i in range(100))
     with pytest.raises(DatasetError, match=r"(?s)no picture.*row 71"):
         fetch.verify_pictures(catalogue.folder, source(100), told.append)
-
-
-def test_a_stand_in_is_left_alone(tmp_path: Path) -> None:
-    fetch.refuse_stand_in(tmp_path)
-    (tmp_path / "STAND_IN.json").write_text("{}")
-    with pytest.raises(ConfigError, match="holds a stand-in data set"):
-        fetch.refuse_stand_in(tmp_path)

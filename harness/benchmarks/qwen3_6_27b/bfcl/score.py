@@ -8,6 +8,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from harness.benchmarks.base import Answer as LoggedAnswer
 from harness.benchmarks.base import Score, SubsetScore
 from harness.benchmarks.qwen3_6_27b.bfcl.answers import Answer, read_answer
@@ -15,13 +17,15 @@ from harness.benchmarks.qwen3_6_27b.bfcl.environment import Environment
 from harness.benchmarks.qwen3_6_27b.bfcl.figures import NORMALISED, Figures
 from harness.benchmarks.qwen3_6_27b.bfcl.grading import Verdict, grade
 from harness.benchmarks.qwen3_6_27b.bfcl.selftest import self_test
-from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORIES
+from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORIES, CATEGORY_OF
 from harness.benchmarks.qwen3_6_27b.bfcl.table import Row, Table
 from harness.benchmarks.scores import EVALUATOR, each_row_once, heading, table
 from harness.rules.benchmark import TrajectoryRules
 
 _SHOWN = 200
 """Characters of a reason in a note."""
+_METRIC = "'Total':"
+"""What the official checker looks for before the accuracy of this benchmark (the pack's ``accuracy_pattern``)."""
 
 State: TypeAlias = Literal["correct", "wrong", "failed"]
 
@@ -80,23 +84,30 @@ def score(
     return Graded(_score(rows, asked, rules, environment, verdicts, figures), figures, verdicts)
 
 
-def targets(figures: Figures, rules: TrajectoryRules) -> tuple[Reached, ...]:
-    """How far the figures reach what the round asks of closed; elsewhere nothing depends on it."""
-    values = figures.by_key()
+def targets(score: Score, rules: TrajectoryRules) -> tuple[Reached, ...]:
+    """How far a score reaches what the round asks of closed; elsewhere nothing depends on it. () without a value."""
+    if score.value is None:
+        return ()
+    values = {score.key: score.value, **score.also}
     asked = [rules.accuracy_target.value, *(more.value for more in rules.accuracy_more_targets)]
     return tuple(Reached(target.key, target.at_least, values[target.key]) for target in asked)
 
 
-def accuracy_text(graded: Graded, rules: TrajectoryRules) -> str:
-    """The lines of accuracy.txt for people, each ended: no number stands there for a part of the rows."""
-    lines = [*heading(graded.score), *table(graded.score), *graded.score.notes]
-    lines += [f"failed: {graded.score.failed}", f"unscored: {graded.score.unscored}"]
-    if graded.figures is not None:
-        lines += [f"{name}: {value:.2f} %" for name, value in graded.figures.subsets.items()]
-        lines += [f"category {name}: {value:.2f} %" for name, value in graded.figures.categories.items()]
-        for each in targets(graded.figures, rules):
-            verdict = "reached" if each.enough else "not reached"
-            lines.append(f"{each.key}: {each.value:.2f} %, of closed {each.at_least:.2f} % are asked: {verdict}")
+def accuracy_text(score: Score, rules: TrajectoryRules) -> str:
+    """The lines of accuracy.txt, each ended: no number stands there for a part of the rows.
+
+    The last is the metric in the form that the official checker looks for in the LoadGen layout, and is there only
+    where the score has a value.
+    """
+    lines = [*heading(score), *table(score), *score.notes]
+    lines += [f"failed: {score.failed}", f"unscored: {score.unscored}"]
+    lines += [f"{name}: {score.also[name]:.2f} %" for name in sorted(CATEGORY_OF) if name in score.also]
+    lines += [f"category {name}: {score.also[name]:.2f} %" for name in CATEGORIES if name in score.also]
+    for each in targets(score, rules):
+        verdict = "reached" if each.enough else "not reached"
+        lines.append(f"{each.key}: {each.value:.2f} %, of closed {each.at_least:.2f} % are asked: {verdict}")
+    if score.value is not None:
+        lines.append(f"{score.key}, {_METRIC} {np.format_float_positional(score.value, trim='0')}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -111,17 +122,16 @@ def _score(
     states: dict[str, Counter[State]] = {name: Counter() for name in CATEGORIES}
     for number, row in rows.items():
         states[row.category][_state(verdicts.get(number))] += 1
-    whole = asked.stand_in or len(asked) == rules.datasets["accuracy"].value
     key = rules.accuracy_target.value.key
     return Score(
         key,
-        figures.by_key()[key] if figures is not None and whole else None,
+        figures.by_key()[key] if figures is not None and asked.whole else None,
         tuple(_subset(name, counts) for name, counts in states.items() if counts),
         f"{EVALUATOR} with {environment.data.package} {environment.data.version}",
         asked.stand_in,
-        whole,
+        asked.whole,
         _notes(rows, verdicts),
-        {} if figures is None else {NORMALISED: figures.normalised, **figures.categories},
+        {} if figures is None else {NORMALISED: figures.normalised, **figures.categories, **figures.subsets},
     )
 
 

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Mapping
 from typing import Final
 
-from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORIES, language
+from harness.benchmarks.qwen3_6_27b.bfcl.subsets import language
 from harness.benchmarks.qwen3_6_27b.bfcl.table import Json, Row, Table
-from harness.errors import ConfigError, UnknownName
+from harness.benchmarks.shares import right_rows
+from harness.errors import ConfigError
 
+CHARS_A_TOKEN: Final = 4
+"""About what a token of such text spans."""
 _REFUSAL: Final = "None of the functions is of use here."
+_FILLER: Final = "I look at what there is before I do anything. "
 
 
-def replies(table: Table, shares: Mapping[str, float], *, seed: int) -> list[bytes]:
+def replies(table: Table, shares: Mapping[str, float], *, seed: int, answer_tokens: int) -> list[bytes]:
     """A reply to each row, as engines log it: of a category's n rows ``round(share * n)`` are right, drawn by the seed.
 
-    Rows of categories that ``shares`` does not name are answered wrong. Raises UnknownName for a share of no category,
-    ConfigError for what is no share and for a table that is no stand-in, whose right answers nobody can write down.
+    Rows of categories that ``shares`` does not name get about ``answer_tokens`` tokens of text. Raises UnknownName for
+    a share of no category, ConfigError for what is no share and for right answers to a table that is no stand-in.
     """
-    if not table.stand_in:
+    if shares and not table.stand_in:
         raise ConfigError("right answers to BFCL's own questions cannot be made up", expected="a stand-in data set")
-    right = _right_rows(table, shares, seed)
-    return [
-        json.dumps(right_reply(row) if i in right else wrong_reply(row)).encode() for i, row in enumerate(table.rows)
-    ]
+    right = right_rows([row.category for row in table.rows], shares, seed)
+    filler = {"content": words(answer_tokens)}
+
+    def reply(number: int, row: Row) -> dict[str, Json]:
+        if row.category not in shares:
+            return filler
+        return right_reply(row) if number in right else wrong_reply(row)
+
+    return [json.dumps(reply(number, row)).encode() for number, row in enumerate(table.rows)]
+
+
+def words(tokens: int) -> str:
+    """About so many tokens of text."""
+    return (_FILLER * (1 + tokens * CHARS_A_TOKEN // len(_FILLER)))[: tokens * CHARS_A_TOKEN]
 
 
 def right_reply(row: Row) -> dict[str, Json]:
@@ -59,16 +72,3 @@ def _calling(calls: list[tuple[str, dict[str, Json]]]) -> dict[str, Json]:
             for number, (name, said) in enumerate(calls)
         ],
     }
-
-
-def _right_rows(table: Table, shares: Mapping[str, float], seed: int) -> set[int]:
-    right: set[int] = set()
-    for category, share in shares.items():
-        if category not in CATEGORIES:
-            raise UnknownName("subset", category, CATEGORIES, where="the shares of right answers")
-        if not 0 <= share <= 1:
-            raise ConfigError(f"{share} is not a share", where=f"the share of {category}", expected="0 to 1")
-        rows = [number for number, row in enumerate(table.rows) if row.category == category]
-        rng = random.Random(f"{seed}/right/{category}")  # noqa: S311 - a script, not a secret
-        right.update(rng.sample(rows, round(share * len(rows))))
-    return right

@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORY_OF, HALLUCINATION, SIMPLE, SUBSETS
-from harness.benchmarks.qwen3_6_27b.bfcl.table import NAME, STAND_IN, Json, Row, encoded
+from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORIES, CATEGORY_OF, HALLUCINATION, SIMPLE, SUBSETS
+from harness.benchmarks.qwen3_6_27b.bfcl.table import NAME, STAND_IN, TABLE, Json, Row, encoded
+from harness.benchmarks.standins import Written
+from harness.rules.benchmark import TrajectoryRules
 
-ROWS: Final = 4
-"""How many rows a subset has where nobody asks for another number."""
 _CALLS_AT_ONCE: Final = 2
 _OFFERED: Final = 3
 """Functions to choose from, where there is a choice."""
@@ -60,19 +61,29 @@ _DEEDS: Final = (
 _OF_NO_USE: Final = ("What rhymes with harbour?", "Why is the sea salty?", "Who was the first to fly over the Alps?")
 
 
-def write(folder: Path, *, seed: int, rows: int = ROWS) -> Path:
-    """Writes the table into a data folder that is being made; the same for the same seed."""
+def write(folder: Path, rules: TrajectoryRules, *, seed: int, rows: int | None = None) -> Written:
+    """Writes the table into a data folder that is being made, the same for the same seed: with as many rows of each
+    category as the round asks, or the first ``rows`` of these.
+    """
     path = folder / NAME
-    path.write_bytes(encoded(made(seed, rows)))
-    return path
+    counts = {category: subset.samples for category, subset in rules.accuracy_subsets.value.items()}
+    some = list(islice(made(seed, counts), rows))
+    path.write_bytes(encoded(some))
+    return Written((path,), {TABLE: len(some)})
 
 
-def made(seed: int, rows: int = ROWS) -> Iterator[Row]:
-    """So many rows of each subset; fewer are the first of more."""
-    for subset in SUBSETS:
-        for number in range(rows):
-            rng = random.Random(f"{seed}/bfcl/{subset}/{number}")  # noqa: S311 - questions, not secrets
-            yield _row(f"{STAND_IN}{subset}_{number}", subset, rng)
+def made(seed: int, counts: Mapping[str, int]) -> Iterator[Row]:
+    """So many rows of each category. The first of each subset come first, then the second: a part has all kinds."""
+    many = {
+        subset: counts[category] // len(subsets) + (place < counts[category] % len(subsets))
+        for category, subsets in CATEGORIES.items()
+        for place, subset in enumerate(subsets)
+    }
+    for number in range(max(many.values())):
+        for subset in SUBSETS:
+            if number < many[subset]:
+                rng = random.Random(f"{seed}/bfcl/{subset}/{number}")  # noqa: S311 - questions, not secrets
+                yield _row(f"{STAND_IN}{subset}_{number}", subset, rng)
 
 
 def _row(name: str, subset: str, rng: random.Random) -> Row:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +19,8 @@ from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORY_OF, HALLUCINATI
 from harness.errors import DatasetError, MissingError
 from harness.rules.benchmark import TrajectoryRules
 
+TABLE: Final = "bfcl"
+"""What the harness calls the table."""
 NAME: Final = "bfcl_v4_single_turn.jsonl"
 """The table's file, in the benchmark's data folder."""
 STAND_IN: Final = "standin_"
@@ -66,14 +68,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All rows in the order in which they are asked. ``sha256`` is that of their file."""
+    """Rows in the order in which they are asked. ``sha256`` is that of their file, ``whole`` says whether they are as
+    many as the round asks.
+    """
 
     rows: tuple[Row, ...]
     sha256: str
     stand_in: bool
+    whole: bool
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def head(self, rows: int) -> Table:
+        """The first rows alone, for short runs; itself where that is all. ValueError where there are fewer."""
+        if not 0 <= rows <= len(self.rows):
+            raise ValueError(f"the first {rows} rows of {len(self.rows)}")
+        return self if rows == len(self.rows) else replace(self, rows=self.rows[:rows], whole=False)
 
 
 def make(environment: Environment, rules: TrajectoryRules) -> bytes:
@@ -103,9 +114,11 @@ def write(folder: Path, environment: Environment, rules: TrajectoryRules) -> Tab
     return read(folder, rules)
 
 
-def prepare(folder: Path, environment: Environment, rules: TrajectoryRules) -> Table:
+def prepare(folder: Path, rules: TrajectoryRules) -> Table:
     """The table in the benchmark's data folder, made where it is not there yet. DatasetError and MissingError."""
-    return read(folder, rules) if (folder / NAME).exists() else write(folder, environment, rules)
+    if (folder / NAME).exists():
+        return read(folder, rules)
+    return write(folder, Environment.named(rules.accuracy_data.value), rules)
 
 
 def read(folder: Path, rules: TrajectoryRules) -> Table:
@@ -128,7 +141,7 @@ def read(folder: Path, rules: TrajectoryRules) -> Table:
             expected=f"sha256 {rules.accuracy_data.value.sha256}, as {rules.accuracy_data.value.version} makes it",
             mend=REMAKE,
         )
-    return Table(rows, digest, stand_in)
+    return Table(rows, digest, stand_in, whole=len(rows) == rules.datasets["accuracy"].value)
 
 
 def encoded(rows: Iterable[Row]) -> bytes:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from harness.benchmarks.qwen3_6_27b.bfcl import table
@@ -15,5 +17,5 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @pytest.fixture(scope="session")
 def asked(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> table.Table:
-    """The rows that are asked of the double's."""
-    return table.write(tmp_path_factory.mktemp("data"), environment, RULES)
+    """The rows that are asked of the double's, which are all that there are of it."""
+    return replace(table.write(tmp_path_factory.mktemp("data"), environment, RULES), whole=True)

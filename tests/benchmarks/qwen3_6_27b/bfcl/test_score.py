@@ -1,18 +1,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.benchmarks.base import Score, SubsetScore
 from harness.benchmarks.qwen3_6_27b.bfcl.environment import Environment
-from harness.benchmarks.qwen3_6_27b.bfcl.figures import Figures
 from harness.benchmarks.qwen3_6_27b.bfcl.score import Graded, Reached, accuracy_text, score, targets
 from harness.benchmarks.qwen3_6_27b.bfcl.subsets import CATEGORY_OF
 from harness.benchmarks.qwen3_6_27b.bfcl.table import Table
 from harness.engines.http.chat import ChatReader
 from harness.errors import MissingError, RunBroke
+from harness.gate.accuracy_text import AccuracyText
 from tests.benchmarks.qwen3_6_27b.bfcl.made import RULES, reply, right_calls
 
 
@@ -124,7 +126,7 @@ def test_what_is_no_reply_has_failed_and_there_is_no_score(data: bytes, asked: T
     assert found.figures is None
     assert found.score.failed == 1
     assert 0 not in found.verdicts
-    text = accuracy_text(found, RULES)
+    text = accuracy_text(found.score, RULES)
     assert "failed: 1" in text
     assert "reached" not in text
 
@@ -143,11 +145,14 @@ def test_rows_come_exactly_once(asked: Table, environment: Environment) -> None:
 
 
 def test_a_part_of_the_rounds_rows_is_no_score_of_the_whole(asked: Table, environment: Environment) -> None:
-    part = Table(asked.rows, asked.sha256, stand_in=False)
+    part = Table(asked.rows, asked.sha256, stand_in=False, whole=False)
     found = graded(part, environment)
     assert found.score.value is None
     assert not found.score.whole
-    assert "no score of the whole" in accuracy_text(found, RULES)
+    text = accuracy_text(found.score, RULES)
+    assert "no score of the whole" in text
+    assert "reached" not in text
+    assert "'Total'" not in text
 
 
 def test_without_the_environment_there_is_no_score(asked: Table, environment: Environment, tmp_path: Path) -> None:
@@ -166,23 +171,29 @@ def test_a_checker_that_fails_its_self_test_scores_nothing(asked: Table, environ
 
 
 def test_what_accuracy_txt_says(asked: Table, environment: Environment) -> None:
-    text = accuracy_text(graded(asked, environment, {first(asked, "multiple"): reply("No.")}), RULES)
+    found = graded(asked, environment, {first(asked, "multiple"): reply("No.")}).score
+    text = accuracy_text(found, RULES)
     assert "The data set is a stand-in" in text
     assert "category non_live: " in text
     assert "multiple: 75.00 %" in text
     least = RULES.accuracy_target.value.at_least
     assert f"of closed {least:.2f} % are asked: reached" in text
     assert "failed: 0\nunscored: 0\n" in text
+    read = AccuracyText.parse(text, RULES, least)
+    assert (read.values, read.later, read.bad_values, read.ours) == ((found.value,), (), (), True)
 
 
 def test_the_targets_are_the_rounds() -> None:
     overall, normalised = RULES.accuracy_target.value, RULES.accuracy_more_targets[0].value
-    figures = Figures(overall.at_least, normalised.at_least - 0.01, {}, {}, 1)
-    assert targets(figures, RULES) == (
+    right = SubsetScore("live", 1, 1, 0, 0, 0, None)
+    also = {normalised.key: normalised.at_least - 0.01}
+    found = Score(overall.key, overall.at_least, (right,), "x", stand_in=True, also=also)
+    assert targets(found, RULES) == (
         Reached(overall.key, overall.at_least, overall.at_least),
         Reached(normalised.key, normalised.at_least, normalised.at_least - 0.01),
     )
-    assert [each.enough for each in targets(figures, RULES)] == [True, False]
+    assert [each.enough for each in targets(found, RULES)] == [True, False]
+    assert targets(replace(found, value=None), RULES) == ()
 
 
 def test_figures_are_json(asked: Table, environment: Environment) -> None:

@@ -14,6 +14,7 @@ from harness.benchmarks.qwen3_6_27b.bfcl import requests, table
 from harness.benchmarks.qwen3_6_27b.bfcl.environment import Environment
 from harness.benchmarks.qwen3_6_27b.bfcl.table import NAME, Row, Table
 from harness.engines.bodies import BodyStore
+from harness.env import BFCL_PYTHON
 from harness.errors import DatasetError, MissingError
 from harness.rules.benchmark import BfclData
 from tests.benchmarks.qwen3_6_27b.bfcl.made import RULES, install, row, truth
@@ -172,30 +173,21 @@ def test_the_chats_of_the_rows(asked: Table, tmp_path: Path) -> None:
         "tools": asked.rows[-1].tools,
         "tool_choice": "auto",
     }
+    more = {"chat_template_kwargs": {"thinking": False}}
+    assert [dict(each) for each in requests.bodies(asked, more)][-1] == {**body, **more}
 
 
-def test_the_rows_are_sampled_as_the_round_says() -> None:
-    sampling = requests.sampling(RULES, seed=requests.round_seed(RULES), max_new_tokens=requests.cap(RULES))
-    params = RULES.endpoints_model_params
-    assert params is not None
-    assert params.value.required == {
-        "temperature": sampling.temperature,
-        "max_new_tokens": sampling.max_new_tokens,
-        "seed": sampling.seed,
-    }
-    assert sampling.more() == {}
+def test_the_first_rows_alone(asked: Table) -> None:
+    assert asked.head(len(asked)) is asked
+    assert (asked.head(3).rows, asked.head(3).whole) == (asked.rows[:3], False)
+    with pytest.raises(ValueError, match="the first"):
+        asked.head(len(asked) + 1)
 
 
-@pytest.mark.parametrize("lacks", ["endpoints_model_params", "output_caps"])
-def test_what_the_round_does_not_say_is_not_guessed(lacks: str) -> None:
-    rules = RULES.model_copy(update={lacks: None})
-    with pytest.raises(ValueError, match="the round sets no"):
-        requests.sampling(rules, seed=requests.round_seed(rules), max_new_tokens=requests.cap(rules))
-
-
-def test_the_table_is_made_once(environment: Environment, tmp_path: Path) -> None:
-    made_there = table.prepare(tmp_path, environment, RULES)
-    broken = Environment(tmp_path / "no python", environment.data)
-    assert table.prepare(tmp_path, broken, RULES) == made_there
+def test_the_table_is_made_once(environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BFCL_PYTHON.name, str(environment.python))
+    made_there = table.prepare(tmp_path, RULES)
+    monkeypatch.setenv(BFCL_PYTHON.name, str(tmp_path / "no python"))
+    assert table.prepare(tmp_path, RULES) == made_there
     with pytest.raises(MissingError):
-        table.prepare(tmp_path / "elsewhere", broken, RULES)
+        table.prepare(tmp_path / "elsewhere", RULES)
