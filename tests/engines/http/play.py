@@ -231,6 +231,7 @@ class Told:
                 self.prompt_tokens[number], self.cached_tokens[number] = event.prompt_tokens[i], event.cached_tokens[i]
             self.finish[number] = event.finish[i]
             self.first_ns[number], self.done_ns[number] = event.first_ns[i], event.done_ns[i]
+            assert event.first_ns[i] <= event.done_ns[i]
             start = event.ends[i]
 
     @property
