@@ -25,6 +25,15 @@ def check_engine(engine: Engine, subject: Subject) -> list[str]:
 def _known_options(checked: Checked) -> Iterator[str]:
     for problem in checked.keys.problems(checked.engine.options):
         raise _option_error(checked, problem)
+    if isinstance(checked.engine, TrtllmEngine):
+        for name in checked.keys.flags:
+            if name in checked.engine.options:
+                raise ConfigError(
+                    f"the engine in process has no option {name}",
+                    where=checked.subject.where("options", name),
+                    expected="an option of the LLM API: this one is the server's, trtllm-serve's",
+                    mend="remove it, or serve with kind http and server trtllm-serve",
+                )
     yield from ()
 
 

@@ -142,9 +142,9 @@ def check_more_targets(text: str, path: PurePosixPath, rules: BenchmarkRules, st
         told = [float(match[1]) for match in map(line.match, _LINE_END.split(text)) if match is not None]
         expected = f"at least {least}"
         if not told:
-            severity = Severity.REVIEW if strict else Severity.NOTE
+            untold = Severity.REVIEW if strict else Severity.NOTE
             found = f"no line with {key} and a number"
-            yield R.ACCURACY_METRIC.broken(path, found, expected, severity=severity, source=ruled.source)
+            yield R.ACCURACY_METRIC.broken(path, found, expected, severity=untold, source=ruled.source)
         elif not min(told) >= least:
             severity = None if strict else Severity.NOTE
             found = f"{key} {min(told)}"

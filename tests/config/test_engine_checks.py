@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from harness import rules
+from harness.config import engine_subject
 from harness.config.engine_checks import check_engine
 from harness.config.engine_subject import Subject, declared_weights, gpus_in_name
 from harness.config.merge import merged
@@ -16,6 +17,7 @@ from harness.config.models import BenchmarkFile, OutputCaps, SystemFile
 from harness.config.yaml_files import read_model_and_places
 from harness.errors import ConfigError, UnknownName
 from harness.rules import BenchmarkRules, RulePack
+from harness.rules.models import ModelFacts, find
 
 PACK = rules.load("v6.1")
 RULES = PACK.benchmark("gpt-oss-120b")
@@ -471,6 +473,24 @@ def test_a_fraction_of_all_memory_includes_the_weights(tmp_path: Path) -> None:
     assert "the weights take 65.2 GB" in error.what
 
 
+UNWEIGHED = {"name": "nvidia/Kimi-K2.6-NVFP4", "path": "/nowhere", "weight_data_type": "nvfp4"}
+
+
+@pytest.fixture
+def nobody_weighed_kimi(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint whose shape is known and whose size no source told."""
+
+    def found(name: str) -> ModelFacts | None:
+        facts = find(name)
+        if facts is None or name != UNWEIGHED["name"]:
+            return facts
+        published = facts.checkpoints[name].model_copy(update={"tensor_bytes": None})
+        return facts.model_copy(update={"checkpoints": {**facts.checkpoints, name: published}})
+
+    monkeypatch.setattr(engine_subject, "find", found)
+
+
+@pytest.mark.usefixtures("nobody_weighed_kimi")
 @pytest.mark.parametrize(
     ("engine", "machine", "why"),
     [
@@ -481,11 +501,7 @@ def test_a_fraction_of_all_memory_includes_the_weights(tmp_path: Path) -> None:
             {},
             "nothing is known of this checkpoint's shape",
         ),
-        (
-            {"checkpoint": {"name": "nvidia/Kimi-K2.6-NVFP4", "path": "/nowhere", "weight_data_type": "nvfp4"}},
-            {},
-            "the size of this checkpoint is not known",
-        ),
+        ({"checkpoint": UNWEIGHED}, {}, "the size of this checkpoint is not known"),
         ({"options": {"kv_cache_config": {"dtype": "posit8"}}}, {}, "nothing is known of the KV cache's type posit8"),
     ],
 )
@@ -496,6 +512,7 @@ def test_what_is_not_known_is_said_and_not_checked(
     assert [line for line in told if line.startswith("memory: not checked") and why in line]
 
 
+@pytest.mark.usefixtures("nobody_weighed_kimi")
 def test_weights_that_lie_here_are_weighed(tmp_path: Path) -> None:
     (tmp_path / "kimi").mkdir()
     (tmp_path / "kimi" / "model-1.safetensors").write_bytes(b"\0" * 4000)
@@ -591,3 +608,11 @@ def test_a_scenario_may_have_another_number_of_replicas(tmp_path: Path) -> None:
     assert "GPUs: 1 replica x tensor 8 x pipeline 1 x context 1 = 8 GPUs" in told
     error = refused(tmp_path, scenario="Server", own={"replicas": 4})
     assert "the engine takes 4 GPUs" in error.what
+
+
+@pytest.mark.parametrize("option", ["tool_parser", "chat_template"])
+def test_what_only_the_server_takes_is_refused_in_process(tmp_path: Path, option: str) -> None:
+    assert checked(tmp_path, {"options": {option: "kimi_k2"}})
+    inside = {key: value for key, value in ENGINE.items() if key != "server"} | {"kind": "trtllm"}
+    error = refused(tmp_path, whole=merged(inside, {"options": {option: "kimi_k2"}}))
+    assert f"the engine in process has no option {option}" in error.what

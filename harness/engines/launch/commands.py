@@ -35,12 +35,20 @@ class Command:
     files: Mapping[Path, str] = field(default_factory=dict)
 
 
+FLAGS_OF_TRTLLM_SERVE: Final = ("chat_template", "tool_parser")
+"""Options that it takes on its command line alone (the key lists have them as ``flags``)."""
+
+
 def _trtllm_serve(served: Served) -> Command:
     """Its options go into a file, which wins over its flags; the checkpoint's folder gives the model's name."""
+    flags = {key: value for key, value in served.options.items() if key in FLAGS_OF_TRTLLM_SERVE}
+    options = {key: value for key, value in served.options.items() if key not in flags}
     path = str(served.checkpoint)
     words = ["trtllm-serve", path, "--host", served.host, "--port", str(served.port), "--tokenizer", path]
     words += ["--extra_llm_api_options", str(served.options_file)]
-    text = yaml.safe_dump(dict(served.options), sort_keys=False) if served.options else "{}\n"
+    for key, value in flags.items():
+        words += [] if value is None else [f"--{key}", _word(key, value)]
+    text = yaml.safe_dump(options, sort_keys=False) if options else "{}\n"
     return Command(tuple(words), served.checkpoint.name, {served.options_file: text})
 
 

@@ -77,8 +77,10 @@ class EngineKeys(Strict):
     """What one version of a server takes. ``flat`` options hold anything, ``nested`` ones hold the keys listed.
 
     ``own`` are those that the harness sets itself; ``maybe`` are known too, though not every build of the version need
-    have them; ``renamed`` are names of other versions and servers with the one that is meant here. ``dashes``: options
-    are flags, and ``-`` in a name is ``_``. ``kv_fraction`` is one of the memory that weights leave free, or of all.
+    have them; ``flags`` are those that a server whose options go into a file takes on its command line alone, and the
+    engine of the same list in process not at all; ``renamed`` are names of other versions and servers with the one that
+    is meant here. ``dashes``: options are flags, and ``-`` in a name is ``_``. ``kv_fraction`` is one of the memory
+    that weights leave free, or of all.
     """
 
     product: str
@@ -92,6 +94,7 @@ class EngineKeys(Strict):
     flat: list[str]
     nested: dict[str, list[str]]
     maybe: list[str] = Field(default_factory=list)
+    flags: list[str] = Field(default_factory=list)
     meanings: dict[MeaningName, Meaning]
     kv_fraction_of: Literal["free_memory", "all_memory"]
     renamed: dict[str, str] = Field(default_factory=dict)
@@ -121,7 +124,7 @@ class EngineKeys(Strict):
     def known(self, key: str) -> bool:
         """Whether the server has an option of this dotted name."""
         above, _, last = self._plain(key).rpartition(".")
-        if self._plain(key) in self.maybe:
+        if self._plain(key) in (*self.maybe, *self.flags):
             return True
         if not above:
             return last in self.flat or last in self.nested
@@ -136,7 +139,7 @@ class EngineKeys(Strict):
             beside = [name.removeprefix(f"{above}.") for name in self.maybe if name.startswith(f"{above}.")]
             return sorted([*self.nested.get(above, []), *beside])
         top = [name for name in self.nested if "." not in name]
-        return sorted([*self.flat, *top, *(name for name in self.maybe if "." not in name)])
+        return sorted([*self.flat, *self.flags, *top, *(name for name in self.maybe if "." not in name)])
 
     def meaning(self, options: Mapping[str, Any], name: MeaningName) -> Any:  # noqa: ANN401 - options hold anything
         """What the options say of ``name``, or what the server takes where they say nothing. None: no such option."""

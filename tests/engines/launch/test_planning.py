@@ -13,10 +13,12 @@ import pytest
 import yaml
 
 from harness.config.engines import HttpEngine
+from harness.engines.launch import commands
 from harness.engines.launch.plan import ServerPlan
 from harness.engines.launch.planning import Surroundings, plan_servers
 from harness.engines.launch.prefix import filled
 from harness.errors import ConfigError, UnknownName
+from harness.rules.engine_keys import load
 
 OURS = {"PATH": "/usr/bin:/bin", "HOME": "/home/me", "HF_TOKEN": "hf_secret", "SLURM_JOB_ID": "1"}
 FOLDER = Path("/results/S/gpt-oss-120b")
@@ -78,6 +80,20 @@ env -C /results/S/gpt-oss-120b -i \\
     assert first.environment["CUDA_VISIBLE_DEVICES"] == "0,1"
     assert first.environment["HF_TOKEN"] == "hf_secret"
     assert yaml.safe_load(first.files[FOLDER / "server-0.yaml"]) == OPTIONS
+
+
+def test_what_trtllm_serve_takes_on_its_command_line_alone_is_not_in_its_file() -> None:
+    (plan,) = plans(engine(replicas=1, options={**OPTIONS, "tool_parser": "kimi_k2", "chat_template": None}))
+    assert plan.command[-2:] == ("--tool_parser", "kimi_k2")
+    assert yaml.safe_load(plan.files[FOLDER / "server-0.yaml"]) == OPTIONS
+    (alone,) = plans(engine(replicas=1, options={"chat_template": "/t.jinja"}))
+    assert alone.command[-2:] == ("--chat_template", "/t.jinja")
+    assert alone.files[FOLDER / "server-0.yaml"] == "{}\n"
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_the_key_lists_name_the_same_flags(version: str) -> None:
+    assert tuple(load("trtllm-serve", version).flags) == commands.FLAGS_OF_TRTLLM_SERVE
 
 
 def test_the_text_is_a_script_that_does_the_same(tmp_path: Path) -> None:
