@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from harness import benchmarks
 from harness.benchmarks.base import DataFile, Dataset
-from harness.clients.loadgen.job import ChatsFile, LegJob
-from harness.clients.loadgen.library import open_library
+from harness.clients.loadgen.job import ChatsFile, LegJob, Replay
+from harness.clients.loadgen.library import TrajectoryLibrary, open_library
 from harness.engines.address import EngineAddress, lanes_each
 from harness.engines.base import PromptTable, Sampling, TokenEvents
 from harness.engines.bodies import BodyStore
@@ -89,6 +90,38 @@ def test_something_else_than_a_store(tmp_path: Path) -> None:
     other.write_bytes(b"something else" * 9)
     with pytest.raises(DatasetError, match="not a store of chats"):
         open_library(job(ChatsFile.of(other)))
+
+
+def test_trajectories_are_loaded_whole(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = BodyStore.write(path, CHATS, sessions=[0, 0, 0, 1, 2, 2], tokens=[5, 6, 7, 8, 9, 10])
+    replay = Replay(max_concurrency=2, tool_delays=False)
+    library = open_library(job(ChatsFile.of(path), rows=3, replay=replay))
+    assert isinstance(library, TrajectoryLibrary)
+    assert library.prompt_tokens.tolist() == [18, 8, 19]
+    assert len(library.prompts) == 3
+    asked: list[tuple[str, list[int]]] = []
+    for name in ("will_need", "release"):
+        monkeypatch.setattr(BodyStore, name, lambda _, rows, name=name: asked.append((name, list(rows))))
+    library.load([2, 0])
+    library.unload([1])
+    assert asked == [("will_need", [4, 5, 0, 1, 2]), ("release", [3])]
+    with pytest.raises(DatasetError, match="fewer trajectories than the 4 that are to be asked: no chat of session 3"):
+        open_library(job(ChatsFile.of(path), rows=4, replay=replay))
+    assert store.path == path
+
+
+@pytest.mark.parametrize("scenario", ["SingleStream", "Offline", "Server"])
+def test_a_job_of_trajectories_wants_first_tokens_and_no_counts(path: Path, scenario: str) -> None:
+    replay = Replay(max_concurrency=2, tool_delays=True)
+    asked = job(ChatsFile.of(path), scenario=scenario, replay=replay, logged="reply")
+    assert LegJob.model_validate_json(asked.model_dump_json()) == asked
+    assert asked.tells_first_tokens
+    workload = asked.workload()
+    assert (workload.token_events, workload.usage_optional) == (TokenEvents.FIRST, True)
+    plain = job(ChatsFile.of(path), scenario="Offline").workload()
+    assert (plain.token_events, plain.usage_optional) == (TokenEvents.NONE, False)
+    with pytest.raises(ValidationError, match="no chats"):
+        job(None, replay=replay)
 
 
 def test_prompts_are_read_from_the_data_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

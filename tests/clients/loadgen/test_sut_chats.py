@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.benchmarks.base import Logged
 from harness.clients.loadgen import sut as sut_module
 from harness.clients.loadgen.job import FAILED_DATA
 from harness.clients.loadgen.sut import LoadGenSut
-from harness.engines.base import Failure, PromptTable, Replies, Sampling, TokenEvents, Tokens, Workload
+from harness.engines.base import NOT_TOLD, Failure, PromptTable, Replies, Sampling, TokenEvents, Tokens, Workload
 from harness.errors import RunBroke
 from harness.ledger.samples import NONE, SampleState
 from tests.clients.loadgen.fakes import FakeEngine, FakeLoadGen, answers, replies
@@ -42,10 +43,10 @@ class Bench:
         return self.broken[0]
 
 
-Make = Callable[[str], Bench]
+Make = Callable[..., Bench]
 
 
-def bench(scenario: str, loadgen: FakeLoadGen) -> Bench:
+def bench(scenario: str, loadgen: FakeLoadGen, logged: Logged = "content") -> Bench:
     engine, broken, server = FakeEngine(), [], scenario == "Server"
     sut = LoadGenSut(
         engine,
@@ -54,6 +55,7 @@ def bench(scenario: str, loadgen: FakeLoadGen) -> Bench:
         min_answer_tokens=2,
         token_latencies=server,
         on_broken=broken.append,
+        logged=logged,
     )
     sut.start()
     return Bench(sut, engine, loadgen, broken)
@@ -63,10 +65,10 @@ def bench(scenario: str, loadgen: FakeLoadGen) -> Bench:
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     made = []
 
-    def build(scenario: str) -> Bench:
+    def build(scenario: str, logged: Logged = "content") -> Bench:
         loadgen = FakeLoadGen()
         monkeypatch.setattr(sut_module, "loadgen", loadgen)
-        made.append(bench(scenario, loadgen))
+        made.append(bench(scenario, loadgen, logged))
         return made[-1]
 
     yield build
@@ -120,6 +122,33 @@ def test_replies_that_are_no_answer_are_failed_samples(make: Make, scenario: str
     assert columns["prompt_tokens"].tolist() == [10, 20, 30, 40]
     assert columns["answer_tokens"].tolist() == [NONE, 5, NONE, NONE]
     assert columns["engine_done_ns"].tolist() == [NONE, 8, NONE, NONE]
+
+
+def test_loadgen_is_handed_all_of_a_reply_where_that_is_logged(make: Make) -> None:
+    made = make("Offline", "reply")
+    made.sut.issue([0, 1, 2, 3], [0, 1, 2, 3])
+    said = [
+        b'{"content":"x", "finish_reason": "stop"}',
+        b'{"content":"","reasoning":"well"}',
+        b'{"content":"","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}',
+        b'{"content":"","tool_calls":[],"finish_reason":"stop"}',
+    ]
+    for number, data in enumerate(said):
+        made.engine.say(Replies([number], data, [len(data)], [5], [1], [2], [0]))
+    made.wait(4)
+    assert [told.data for told in made.loadgen.told] == [*said[:3], FAILED_DATA]
+    (failure,) = made.sut.record.failures
+    assert (failure.kind, failure.message) == ("empty_answer", "a reply without content, reasoning or tool calls")
+
+
+def test_a_reply_whose_tokens_nobody_counted_is_not_too_short(make: Make) -> None:
+    made = make("Offline")
+    made.sut.issue([0, 1], [0, 1])
+    made.engine.say(replies({0: "well"}, tokens=NOT_TOLD), replies({1: "one"}, tokens=1))
+    made.wait(2)
+    assert made.loadgen.said(0) == [("done", b"well", 0)]
+    assert {failure.number: failure.kind for failure in made.sut.record.failures} == {1: "too_short"}
+    assert made.sut.record.frozen().by_sample(np.zeros(9, np.int64))["answer_tokens"].tolist() == [NONE, NONE]
 
 
 def test_all_of_a_batch_may_be_empty(make: Make) -> None:
