@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +17,14 @@ class Unservable(Exception):
         self.kind = kind
 
 
-def as_ids(answers: Answers) -> Event:
+class Tell(Protocol):
+    """What is told of answers: of each prompt how many tokens it has, and how many of these were not computed anew."""
+
+    def __call__(self, answers: Answers, prompt_tokens: Sequence[int], cached_tokens: Sequence[int]) -> Event:
+        """The event that goes out; it may be made of ``answers`` itself."""
+
+
+def as_ids(answers: Answers, prompt_tokens: Sequence[int], cached_tokens: Sequence[int]) -> Event:
     """Answers to prompts of ids are told as they are."""
     return answers
 
@@ -26,13 +33,15 @@ def as_ids(answers: Answers) -> Event:
 class Prompt:
     """One request's prompt. A token of ``stop_token_ids`` ends its answer; ``tell`` makes of answers what is told.
 
-    ``image`` is whatever the reader keeps of an image that some of the ids stand for.
+    ``image`` is whatever the reader keeps of an image that some of the ids stand for. What was computed of a prompt
+    and its answer is kept for a later prompt of the same ``session``; where that is None, nothing is.
     """
 
     ids: Int32Array
     stop_token_ids: tuple[int, ...]
     image: object = None
-    tell: Callable[[Answers], Event] = as_ids
+    tell: Tell = as_ids
+    session: Hashable | None = None
 
 
 class Reader(Protocol):
@@ -44,6 +53,9 @@ class Reader(Protocol):
     def seat(self, slot: int, prompt: Prompt) -> None:
         """Does what a prompt needs before its first token is read in ``slot``. Raises Unservable."""
 
+    def forget(self) -> None:
+        """Keeps nothing of what was read; no request is at work."""
+
 
 class TokenIds:
     """Reads prompts of token ids, which need nothing else."""
@@ -54,3 +66,6 @@ class TokenIds:
 
     def seat(self, slot: int, prompt: Prompt) -> None:
         """There is nothing to do."""
+
+    def forget(self) -> None:
+        """Nothing was kept."""

@@ -3,15 +3,17 @@
 A request waits in arrival order, takes the lowest free slot, has its prompt read in pieces of bounded size, and then
 gets one token a step until it stops. A step's :class:`Plan` is one flat row of tokens: one each of the slots that
 decode, in order of slot, then the pieces of prompts. Requests join and leave between steps; nobody waits for the
-longest of a batch.
+longest of a batch. A slot keeps what it computed for a session's next request:
+:mod:`~harness.engines.slot_sessions`.
 
 Whoever computes asks :meth:`SlotTable.plan`, runs it, and hands the chosen tokens to :meth:`SlotTable.settle`.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +31,8 @@ from harness.engines.base import (
     Tokens,
 )
 from harness.engines.dropping import Line, leave
-from harness.engines.slot_prompts import Prompt, Reader, TokenIds, Unservable
+from harness.engines.slot_prompts import Prompt, Reader, Tell, TokenIds, Unservable
+from harness.engines.slot_sessions import RestingSlots
 
 _FAILURES_PER_STEP = 1024
 
@@ -68,13 +71,14 @@ class Plan:
 
 @dataclass(slots=True)
 class _Working:
-    """The request in one slot."""
+    """The request in one slot, whose cache held ``cached`` tokens of it and now holds ``read`` of its prompt."""
 
     number: int
     prompt: Prompt
     sampling: Sampling
     token_events: TokenEvents
-    read: int = 0
+    cached: int
+    read: int
     first_ns: int = 0
 
 
@@ -90,6 +94,11 @@ class SlotTable:
         self._reader = reader or TokenIds()
         self._waiting: Line = deque()
         self._working: list[_Working | None] = [None] * slots
+        self._free = list(range(slots))
+        self._resting = RestingSlots()
+        self.prompt_tokens = 0
+        """Of all requests that got a slot since this was made; ``cached_tokens`` are those not computed anew."""
+        self.cached_tokens = 0
         self._prefilling: deque[int] = deque()
         self._decodes = np.zeros(slots, np.bool_)
         self._answers = np.zeros((slots, max_total_tokens), np.int32)
@@ -101,7 +110,7 @@ class SlotTable:
     @property
     def idle(self) -> bool:
         """Whether no request waits or works."""
-        return not self._waiting and all(working is None for working in self._working)
+        return not self._waiting and len(self._free) == len(self._working)
 
     def submit(self, requests: Requests) -> None:
         """Takes any number of requests; constant time."""
@@ -109,10 +118,13 @@ class SlotTable:
             self._waiting.append((requests, iter(range(len(requests)))))
 
     def clear(self) -> None:
-        """Forgets all requests."""
+        """Forgets all requests, and what is held of sessions."""
         self._waiting.clear()
         self._prefilling.clear()
         self._working = [None] * len(self._working)
+        self._free = list(range(len(self._working)))
+        self._resting.clear()
+        self._reader.forget()
         self._decodes[:] = False
 
     def drop(self, numbers: Collection[int]) -> None:
@@ -120,11 +132,9 @@ class SlotTable:
         leave(self._waiting, numbers)
         for slot, working in enumerate(self._working):
             if working is not None and working.number in numbers:
-                self._working[slot] = None
-                if self._decodes[slot]:
-                    self._decodes[slot] = False
-                else:
+                if not self._decodes[slot]:
                     self._prefilling.remove(slot)
+                self._leave(slot)
 
     def admit(self) -> list[Event]:
         """Moves waiting requests into free slots; returns the failures of those that cannot be served.
@@ -134,46 +144,70 @@ class SlotTable:
         """
         failures: list[Event] = []
         unread = sum(self._unread(slot) for slot in self._prefilling)
-        for slot, working in enumerate(self._working):
-            if working is None and unread < self._prefill_chunk and self._fill(slot, failures):
-                unread += self._unread(slot)
+        while self._free and unread < self._prefill_chunk and len(failures) < _FAILURES_PER_STEP:
+            following = self._following()
+            if following is None:
+                break
+            requests, place = following
+            try:
+                unread += self._seat(requests, place)
+            except Unservable as problem:
+                failures.append(Failure(int(requests.numbers[place]), problem.kind, str(problem)))
         return failures
 
     def _unread(self, slot: int) -> int:
         working = self._at(slot)
         return len(working.prompt.ids) - working.read
 
-    def _fill(self, slot: int, failures: list[Event]) -> bool:
-        while self._waiting and len(failures) < _FAILURES_PER_STEP:
+    def _following(self) -> tuple[Requests, int] | None:
+        """The request that has waited longest, out of the line."""
+        while self._waiting:
             requests, places = self._waiting[0]
             place = next(places, None)
-            if place is None:
-                self._waiting.popleft()
-                continue
-            try:
-                self._seat(slot, requests, place)
-            except Unservable as problem:
-                failures.append(Failure(int(requests.numbers[place]), problem.kind, str(problem)))
-            else:
-                return True
-        return False
+            if place is not None:
+                return requests, place
+            self._waiting.popleft()
+        return None
 
-    def _seat(self, slot: int, requests: Requests, place: int) -> None:
+    def _seat(self, requests: Requests, place: int) -> int:
+        """Gives a request a slot; returns how many tokens of its prompt are to be read there."""
         workload = requests.workload
         prompt = self._reader.read(requests, place)
         self._check(prompt.ids, workload.sampling.max_new_tokens)
+        slot, cached = self._resting.choose(self._free, prompt.session, prompt.ids)
         self._reader.seat(slot, prompt)
-        self._working[slot] = _Working(int(requests.numbers[place]), prompt, workload.sampling, workload.token_events)
+        self._resting.wake(slot)
+        self._free.remove(slot)
+        self._working[slot] = _Working(
+            int(requests.numbers[place]), prompt, workload.sampling, workload.token_events, cached, cached
+        )
         self._prefilling.append(slot)
         self._answered[slot] = 0
         self._cap[slot] = workload.sampling.max_new_tokens
-        stops = prompt.stop_token_ids
+        self._set_stops(slot, prompt.stop_token_ids)
+        self.prompt_tokens += len(prompt.ids)
+        self.cached_tokens += cached
+        return len(prompt.ids) - cached
+
+    def _set_stops(self, slot: int, stops: tuple[int, ...]) -> None:
         if len(stops) > self._stops.shape[1]:
             wider = np.full((len(self._stops), len(stops)), -1, np.int64)
             wider[:, : self._stops.shape[1]] = self._stops
             self._stops = wider
         self._stops[slot] = -1
         self._stops[slot, : len(stops)] = stops
+
+    def _leave(self, slot: int) -> None:
+        """A slot's request is at its end; what is computed of it stays there for the next of its session."""
+        working = self._at(slot)
+        prompt = working.prompt
+        if prompt.session is not None:
+            decoded = int(self._position[slot]) - len(prompt.ids) if self._decodes[slot] else 0
+            held = np.concatenate((prompt.ids[: working.read], self._answers[slot, :decoded]))
+            self._resting.rest(slot, prompt.session, held)
+        self._decodes[slot] = False
+        self._working[slot] = None
+        insort(self._free, slot)
 
     def _check(self, ids: Int32Array, cap: int) -> None:
         if not len(ids):
@@ -271,14 +305,20 @@ class SlotTable:
         self, slots: Int64Array, stopped: np.ndarray[tuple[int], np.dtype[np.bool_]], now_ns: int
     ) -> list[Event]:
         """Whole answers, those together that are told alike."""
-        places: dict[Callable[[Answers], Event], list[int]] = {}
+        places: dict[Tell, list[int]] = {}
         for place, slot in enumerate(slots.tolist()):
             places.setdefault(self._at(slot).prompt.tell, []).append(place)
-        events = [tell(self._answers_in(slots[alike], stopped[alike], now_ns)) for tell, alike in places.items()]
-        self._decodes[slots] = False
+        events = [self._told(tell, slots[alike], stopped[alike], now_ns) for tell, alike in places.items()]
         for slot in slots.tolist():
-            self._working[slot] = None
+            self._leave(slot)
         return events
+
+    def _told(
+        self, tell: Tell, slots: Int64Array, stopped: np.ndarray[tuple[int], np.dtype[np.bool_]], now_ns: int
+    ) -> Event:
+        done = [self._at(slot) for slot in slots.tolist()]
+        answers = self._answers_in(slots, stopped, now_ns)
+        return tell(answers, [len(each.prompt.ids) for each in done], [each.cached for each in done])
 
     def _answers_in(
         self, slots: Int64Array, stopped: np.ndarray[tuple[int], np.dtype[np.bool_]], now_ns: int

@@ -2,17 +2,19 @@
 
 transformers' modelling code hands queries, keys and values of all N tokens of a step to the function registered here.
 It stores keys and values in the cache and attends: slots that decode all at once, each piece of a prompt by itself.
-So there is no padding, and no mask is made by the modelling code.
+So there is no padding, and no mask is made by the modelling code. Where what slots hold is long, those that decode
+attend one by one as well: copying it side by side, and reading the shorter ones to the longest's end, would cost more.
 
 Attention sinks and sliding windows are arguments of transformers' attention interface; what a model does not have it
-does not pass.
+does not pass. A value may be of another size than a key.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -21,11 +23,16 @@ from harness.engines.slots import Piece, Plan
 
 NAME = "harness_slots"
 """What transformers knows :func:`attend` by."""
+_LONG = 1024
+"""Positions from which on slots that decode attend one by one."""
 
 
 @dataclass(slots=True)
 class SlotCache:
-    """By layer, keys and values: (slots, key heads, max_total_tokens, size). A layer's first write makes them."""
+    """By layer, keys and values: (slots, key heads, max_total_tokens, size). A layer's first write makes them.
+
+    Of what is made, only those pages take memory that are written: a slot for long prompts costs nothing before one.
+    """
 
     slots: int
     max_total_tokens: int
@@ -39,7 +46,8 @@ class SlotCache:
         return self.layers[index]
 
     def _zeros(self, like: Tensor) -> Tensor:
-        return like.new_zeros((self.slots, like.shape[1], self.max_total_tokens, like.shape[3]))
+        shape = (self.slots, like.shape[1], self.max_total_tokens, like.shape[3])
+        return torch.from_numpy(np.zeros(math.prod(shape) * like.element_size(), np.uint8)).view(like.dtype).view(shape)
 
 
 class Ragged:
@@ -56,6 +64,9 @@ class Ragged:
         self.positions = torch.from_numpy(plan.positions)
         self.decoding = len(plan.decoding)
         self._longest = int(plan.positions[: self.decoding].max()) + 1 if self.decoding else 0
+        if self._longest > _LONG:
+            self.pieces = _one_by_one(plan) + self.pieces
+            self.decoding = 0
         # The lowest free slot is taken first, so under load the slots in use lie side by side and need no gathering.
         self._dense = self.decoding == 0 or int(plan.decoding[-1]) == self.decoding - 1
         self._masks: dict[tuple[Piece | None, int | None], Tensor] = {}
@@ -74,13 +85,26 @@ class Ragged:
             self._masks[key] = _mask(at, torch.arange(self._longest), window)[:, None, None]
         return self._masks[key]
 
-    def piece_mask(self, piece: Piece, first: int, window: int | None) -> Tensor:
-        """(piece.count, piece.start + piece.count - first): over positions from ``first`` on."""
+    def piece_mask(self, piece: Piece, first: int, window: int | None) -> Tensor | None:
+        """(piece.count, piece.start + piece.count - first), over positions from ``first`` on; None: all may be seen."""
+        if piece.count == 1:
+            return None
         key = (piece, window)
         if key not in self._masks:
-            end = piece.start + piece.count
-            self._masks[key] = _mask(torch.arange(piece.start, end)[:, None], torch.arange(first, end), window)
+            at = torch.arange(piece.start, piece.start + piece.count)
+            if window is None:
+                mask = torch.zeros(piece.count, piece.start + piece.count)
+                mask[:, piece.start :] = _mask(at[:, None], at, None)
+            else:
+                mask = _mask(at[:, None], torch.arange(first, piece.start + piece.count), window)
+            self._masks[key] = mask
         return self._masks[key]
+
+
+def _one_by_one(plan: Plan) -> tuple[Piece, ...]:
+    """The tokens of slots that decode, each as a piece of its own."""
+    places = zip(plan.decoding.tolist(), plan.positions.tolist(), strict=False)
+    return tuple(Piece(slot, position, 1, ends=False) for slot, position in places)
 
 
 def attend(
@@ -117,38 +141,46 @@ def attend(
     for piece in ragged.pieces:
         own = query[:, :, start : start + piece.count]
         first = 0 if sliding_window is None else max(0, piece.start - sliding_window + 1)
-        mask = ragged.piece_mask(piece, first, sliding_window)
+        hidden = ragged.piece_mask(piece, first, sliding_window)
         seen = slice(first, piece.start + piece.count)
-        attend_piece = _attend_piece if sinks is None else partial(_attend_piece_with_sinks, sinks=sinks)
-        results.append(attend_piece(own, keys[piece.slot, :, seen], values[piece.slot, :, seen], mask))
+        results.append(_attend_piece(own, keys[piece.slot, :, seen], values[piece.slot, :, seen], hidden, sinks))
         start += piece.count
     return torch.cat(results)[None], None
 
 
-def _attend_piece(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """(count, heads, size) of ``query`` (key heads, groups, count, size) over ``keys`` (key heads, seen, size)."""
+def _attend_piece(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, sinks: Tensor | None) -> Tensor:
+    """(count, heads, value size) of ``query`` (key heads, groups, count, size) over keys (key heads, seen, size)."""
+    if mask is None or sinks is not None:
+        return _attend_piece_plainly(query, keys, values, mask, sinks)
+    size = values.shape[-1]
+    if size != keys.shape[-1]:  # there is a fused attention for equal sizes only
+        values = functional.pad(values, (0, keys.shape[-1] - size))
     attended = functional.scaled_dot_product_attention(
         query.flatten(0, 1)[None], keys[None], values[None], attn_mask=mask.to(query.dtype), scale=1.0, enable_gqa=True
     )
-    return attended[0].transpose(0, 1)
+    return attended[0, :, :, :size].transpose(0, 1)
 
 
-def _attend_piece_with_sinks(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, sinks: Tensor) -> Tensor:
+def _attend_piece_plainly(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, sinks: Tensor | None
+) -> Tensor:
     """As :func:`_attend_piece`, with a sink a head, (key heads, groups, 1), for which torch has no fused attention."""
     key_heads, groups, count, size = query.shape
     attended = _attend(
         query.reshape(key_heads, groups * count, size),
         keys,
         values,
-        mask.expand(groups, *mask.shape).flatten(0, 1),
-        sinks.expand(key_heads, groups, count).reshape(key_heads, groups * count, 1),
+        None if mask is None else mask.expand(groups, *mask.shape).flatten(0, 1),
+        None if sinks is None else sinks.expand(key_heads, groups, count).reshape(key_heads, groups * count, 1),
     )
     return attended.view(key_heads, groups, count, -1).permute(2, 0, 1, 3).flatten(1, 2)
 
 
-def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, sinks: Tensor | None) -> Tensor:
+def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, sinks: Tensor | None) -> Tensor:
     """Softmax attention (..., queries, size) over (..., keys, size). A sink is one more logit, which has no value."""
-    scores = torch.matmul(query, keys.transpose(-1, -2)).add_(mask)
+    scores = torch.matmul(query, keys.transpose(-1, -2))
+    if mask is not None:
+        scores.add_(mask)
     if sinks is None:
         return torch.matmul(torch.softmax(scores, -1), values)
     with_sinks = torch.cat((scores, sinks.expand(*scores.shape[:-1], 1)), -1)

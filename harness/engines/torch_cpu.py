@@ -130,15 +130,15 @@ class TorchCore:
         """Nothing comes from elsewhere."""
 
     def counters(self) -> dict[str, int]:
-        """Nothing is counted."""
-        return {}
+        """Tokens of prompts, and those among them that a slot still held of their session."""
+        return {"prompt_tokens": self._table.prompt_tokens, "cached_tokens": self._table.cached_tokens}
 
     def drop(self, numbers: Collection[int]) -> None:
         """Frees the slots of these requests, and forgets those of them that wait."""
         self._table.drop(numbers)
 
     def cancel(self) -> None:
-        """Forgets all requests and starts the random streams anew."""
+        """Forgets all requests and what is held of sessions, and starts the random streams anew."""
         self._table.clear()
         self._sampler.restart()
 

@@ -21,6 +21,7 @@ from harness.engines.checkpoint import read_config
 from harness.engines.slot_prompts import Reader, TokenIds
 from harness.engines.slots import Plan
 from harness.engines.torch_attention import Ragged, SlotCache
+from harness.engines.torch_deepseek import DeepseekV3
 from harness.engines.torch_head import Head
 from harness.engines.torch_vision import Qwen3Vl
 from harness.errors import ConfigError, UnknownName
@@ -72,6 +73,7 @@ FAMILIES: Mapping[str, Family] = {
         {"text_config": torch_attention.NAME, "vision_config": "sdpa"},
         Qwen3Vl,
     ),
+    "DeepseekV3ForCausalLM": Family("DeepseekV3ForCausalLM", torch_attention.NAME, DeepseekV3),
 }
 
 

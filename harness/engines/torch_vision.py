@@ -8,7 +8,6 @@ on behind the longer side, so positions lag behind the cache's: by a delta that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,19 +16,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.engines.base import Answers, Event, Int64Array, Requests
-from harness.engines.bodies import BodyStore, chat_of_prompt
+from harness.engines.base import Int64Array, Requests
+from harness.engines.bodies import chat_of_prompt
 from harness.engines.chats import qwen3_vl
 from harness.engines.chats.picture import MAX_PIXELS, MERGE, MIN_PIXELS, PATCH, Grid
 from harness.engines.chats.problems import BadChat
 from harness.engines.chats.qwen3_vl import require_packages
 from harness.engines.chats.replies import as_replies
 from harness.engines.checkpoint import read_json
-from harness.engines.slot_prompts import Prompt, TokenIds, Unservable, as_ids
+from harness.engines.slot_prompts import Prompt, Tell, TokenIds, Unservable, as_ids
 from harness.engines.slots import Piece, Plan
 from harness.engines.torch_attention import Ragged
+from harness.engines.torch_chats import StoredChats, end_tokens
 from harness.engines.torch_pixels import FRAMES, patches
-from harness.errors import ConfigError, DatasetError
+from harness.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Qwen3Vl(TokenIds):
         self._tower = model.model.visual
         self._text = model.model.language_model
         self._bounds = _pixel_bounds(folder)
-        self._ends = _end_tokens(folder)
-        self._stores: dict[str, BodyStore] = {}
+        self._ends = end_tokens(folder)
+        self._chats = StoredChats()
         self._seen: list[Seen | None] = [None] * slots
         self._ropes: list[Int64Array | None] = [None] * slots
         self._deltas = np.zeros(slots, np.int64)
@@ -71,9 +71,9 @@ class Qwen3Vl(TokenIds):
     def read(self, requests: Requests, place: int) -> Prompt:
         """A chat of a store, a chat that is the prompt itself, or ids. An image is not looked at yet."""
         workload = requests.workload
-        tell: Callable[[Answers], Event] = as_ids
+        tell: Tell = as_ids
         if workload.bodies:
-            chat, tell = self._stored(workload.bodies, int(requests.rows[place])), as_replies
+            chat, tell = bytes(self._chats.read(requests, place).body), as_replies
         elif workload.chat_prompts:
             chat = chat_of_prompt(requests.prompt(place))
         else:
@@ -83,17 +83,6 @@ class Qwen3Vl(TokenIds):
         except BadChat as problem:
             raise Unservable(problem.kind, str(problem)) from None
         return Prompt(np.array(read.ids, np.int32), self._ends, read, tell)
-
-    def _stored(self, path: str, row: int) -> bytes:
-        if path not in self._stores:
-            try:
-                self._stores[path] = BodyStore.open(Path(path))
-            except DatasetError as error:
-                raise Unservable("no_chats", str(error)) from None
-        store = self._stores[path]
-        if not 0 <= row < len(store):
-            raise Unservable("bad_row", f"row {row} of {len(store)} chats")
-        return bytes(store[row])
 
     def seat(self, slot: int, prompt: Prompt) -> None:
         """Looks at the prompt's image. Its pixels are not kept."""
@@ -198,16 +187,3 @@ def _pixel_bounds(folder: Path) -> tuple[int, int]:
             expected="size: shortest_edge and longest_edge, numbers of pixels",
         )
     return least, most
-
-
-def _end_tokens(folder: Path) -> tuple[int, ...]:
-    """The tokens that end an answer to a chat, by the checkpoint's ``generation_config.json``."""
-    found = (read_json(folder / "generation_config.json") or {}).get("eos_token_id", [])
-    ends = found if isinstance(found, list) else [found]
-    if not ends or not all(isinstance(each, int) for each in ends):
-        raise ConfigError(
-            f"the tokens that end an answer are {found!r}",
-            where=folder / "generation_config.json",
-            expected="eos_token_id: one id or several",
-        )
-    return tuple(ends)

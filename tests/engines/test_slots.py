@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -34,17 +36,22 @@ def requests_of(prompts: list[list[int]], cap: int, first: int = 0, events: Toke
 
 
 def check_plan(plan: Plan, cache: dict[int, list[int]], slots: int, chunk: int) -> None:
-    """A plan writes each slot on from where it ended, within bounds; ``cache`` is what the slots hold, brought on."""
+    """A plan writes each slot on from where it ended, within bounds; ``cache`` is what the slots hold, brought on.
+
+    A prompt may begin anywhere in what its slot holds, which ends there from then on.
+    """
     n = len(plan.tokens)
     assert n == len(plan.slots) == len(plan.positions) == len(plan.decoding) + sum(p.count for p in plan.pieces)
     assert sum(piece.count for piece in plan.pieces) <= chunk
     assert sorted({*plan.decoding.tolist(), *(p.slot for p in plan.pieces)}) == sorted(set(plan.slots.tolist()))
+    beginning = {piece.slot: piece.start for piece in plan.pieces}
     for token, slot, position in zip(plan.tokens.tolist(), plan.slots.tolist(), plan.positions.tolist(), strict=True):
         assert 0 <= slot < slots
         assert position < MAX_TOTAL
         held = cache.setdefault(slot, [])
-        if position == 0:
-            held.clear()
+        if slot in beginning:
+            assert position == beginning.pop(slot)
+            del held[position:]
         assert position == len(held)
         held.append(token)
     assert plan.slots[plan.chosen_at].tolist() == plan.chosen_slots.tolist()
@@ -52,8 +59,11 @@ def check_plan(plan: Plan, cache: dict[int, list[int]], slots: int, chunk: int) 
 
 
 def next_token(held: list[int]) -> int:
-    """A made-up model: the next token depends on all that the slot holds."""
-    return (sum(held) * 31 + len(held)) % VOCABULARY
+    """A made-up model: the next token depends on all that the slot holds, and on its order."""
+    state = 0
+    for token in held:
+        state = (state * 31 + token + 1) % 99_991
+    return state % VOCABULARY
 
 
 def expected_answer(prompt: list[int], cap: int) -> tuple[list[int], Finish]:
@@ -249,8 +259,12 @@ class Looking:
             raise Unservable("unseen", "the prompt begins with 2")
         self.seated.append((slot, int(prompt.ids[0])))
 
+    def forget(self) -> None:
+        self.seated.clear()
 
-def as_twice(answers: Answers) -> Event:
+
+def as_twice(answers: Answers, prompt_tokens: Sequence[int], cached_tokens: Sequence[int]) -> Event:
+    assert list(cached_tokens) == [0] * len(answers) == [0] * len(prompt_tokens)
     answers.tokens = answers.tokens * 2
     return answers
 
