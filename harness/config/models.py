@@ -157,6 +157,10 @@ class Scenario(Strict):
     target_qps: TargetQps
     min_duration_ms: Annotated[int, Field(gt=0)] | None = None
     min_query_count: Annotated[int, Field(gt=0)] | None = None
+    target_latency_ms: Annotated[int, Field(gt=0)] | None = None
+    """What early stopping holds a whole trajectory's latency to: needed in Server, where LoadGen would take a few
+    milliseconds, and nowhere else. Other benchmarks have the round's.
+    """
     engine: Engine | None = None
     """An engine of the scenario's own in place of the benchmark's: for settings that a round allows there alone."""
     replicas: Annotated[int, Field(ge=1)] | None = None
@@ -205,6 +209,8 @@ class TestRun(Strict):
     min_duration_ms: Annotated[int, Field(ge=1)] = 8000
     server_queries: Annotated[int, Field(ge=1)] = 512
     """LoadGen's early stopping wants some hundreds of queries before it believes a 99th percentile."""
+    stream_queries: Annotated[int, Field(ge=1)] = 64
+    """SingleStream's: the fewest of which LoadGen's early stopping tells a 90th percentile."""
 
 
 class BenchmarkFile(Strict):

@@ -33,6 +33,27 @@ PROMPTS = rule(
     "one token differs in every chat: say so in the README",
     source="policies/preprocessing (a picture is never resized); harness: the server's usage beside its own count",
 )
+TURNS_FAILED = rule(
+    "RUN-TURNS-FAILED",
+    Severity.REJECT,
+    "no failed turn",
+    mend="mend what failed (turn_replies.jsonl says of each turn what it came to) and run the leg again",
+    source="harness: a turn that failed enters no rate and no latency, and what comes after it was never asked",
+)
+TURNS_SKIPPED = rule(
+    "RUN-TURNS-SKIPPED",
+    Severity.REJECT,
+    "every turn of every trajectory asked",
+    mend="mend what failed before them and run the leg again",
+    source="harness: the turns after one that failed are skipped, and are no completed ones",
+)
+TURNS_COUNTED = rule(
+    "RUN-TURNS-COUNT",
+    Severity.REJECT,
+    "as many turns of each state in turns.arrow as the worker counted",
+    mend="a fault of the harness, or a file that was changed: keep the folder and report it",
+    source="harness: every turn is told of once",
+)
 AUDIT = rule(
     "HN-AUDIT",
     Severity.REJECT,

@@ -107,13 +107,14 @@ def _sample_count(facts: RunFacts) -> Iterator[Finding]:
 
 
 def _issued(facts: RunFacts) -> Iterator[Finding]:
-    detail, rows = facts.detail, facts.expectation.dataset_rows
+    detail, expectation = facts.detail, facts.expectation
     issued = detail.issued_samples
-    if facts.leg not in AUDITS and (issued is None or not issued >= rows):
+    least = expectation.dataset_rows if expectation.issued_rows is None else expectation.issued_rows
+    if facts.leg not in AUDITS and (issued is None or not issued >= least):
         # Of a scenario that open alone runs, nobody says how many samples there must be.
         severity = None if facts.ruled else Severity.REVIEW
         found = f"{issued} samples issued"
-        yield R.COVERAGE.broken(facts.at("result_query_count"), found, f"at least {rows}", severity=severity)
+        yield R.COVERAGE.broken(facts.at("result_query_count"), found, f"at least {least}", severity=severity)
     generated, queries = detail.integer("generated_query_count"), detail.integer("result_query_count")
     # A stream of single queries is generated with some to spare, and ends when it was long enough.
     if facts.loadgen_scenario in _ALL_ARE_ISSUED and queries is not None and queries != generated:

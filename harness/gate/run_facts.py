@@ -30,7 +30,7 @@ class Expectation:
     number where LoadGen's own configuration overrides it). ``more_rows`` allows a larger library: what is replayed in
     place of a data set has a length that the round does not fix. ``min_duration_ms`` is the setting,
     ``measured_duration_ms`` what the run must have lasted. ``mean_tokens`` is the window of the mean answer, None where
-    the round knows none.
+    the round knows none. ``issued_rows`` are the fewest samples that must be issued, None for those of the library.
     """
 
     dataset_rows: int
@@ -40,6 +40,7 @@ class Expectation:
     min_query_count: int | None
     more_rows: bool = False
     mean_tokens: Range | None = None
+    issued_rows: int | None = None
 
     @classmethod
     def of_round(cls, pack: RulePack, benchmark: str, scenario: str, leg: str) -> Expectation:
@@ -62,7 +63,12 @@ class Expectation:
 
 
 def applied(rules: BenchmarkRules, scenario: str) -> ScenarioRules | None:
-    """The rules that hold for a scenario: its own; else those of the one that LoadGen runs; None where neither is."""
+    """The rules that hold for a scenario: the round's, or those it is analysed by; None where neither is."""
+    return _of_the_round(rules, scenario) or rules.analysis_scenarios.get(scenario)
+
+
+def _of_the_round(rules: BenchmarkRules, scenario: str) -> ScenarioRules | None:
+    """The scenario's own rules; else those of the one that LoadGen runs."""
     return rules.scenarios.get(scenario) or rules.scenarios.get(_LOADGEN_NAMES.get(scenario, scenario))
 
 
@@ -139,13 +145,13 @@ class RunFacts:
 
     @property
     def scenario_rules(self) -> ScenarioRules:
-        """The rules that hold for the scenario; UnknownName where it is not :attr:`ruled`."""
+        """The rules that hold for the scenario; UnknownName where there are none."""
         return applied(self.rules, self.scenario) or self.rules.scenario(self.scenario)
 
     @property
     def ruled(self) -> bool:
-        """Whether the round has rules that hold for the scenario; open may run others."""
-        return applied(self.rules, self.scenario) is not None
+        """Whether the round has rules that hold for the scenario; open may run others, and so may who analyses."""
+        return _of_the_round(self.rules, self.scenario) is not None
 
     @property
     def loadgen_scenario(self) -> str:

@@ -161,6 +161,20 @@ class TurnCounts(_Strict):
         return self.answered + self.failed + self.skipped + self.outstanding
 
 
+class TurnFigures(_Strict):
+    """The main figures of turns; all of them are in turns.json. Latency and rate are over answered turns alone.
+
+    ``mean_latency_ns`` is from a turn's being handed to the engine to its last token. ``inline_score`` is how far the
+    answers' commands are the recorded ones, None where nothing can be compared. ``issued`` is how often each trajectory
+    was issued, by its id.
+    """
+
+    mean_latency_ns: float | None = None
+    turns_per_s: float | None = None
+    inline_score: float | None = None
+    issued: dict[str, Count] = Field(default_factory=dict)
+
+
 class FailedSample(_Strict):
     """One failed sample (the first hundred are kept)."""
 
@@ -308,6 +322,7 @@ class RunRecord(_Strict):
     hashes: dict[str, str] = Field(default_factory=dict)
     counts: Counts | None = None
     turns: TurnCounts | None = None
+    turn_figures: TurnFigures | None = None
     failures: list[FailedSample] = Field(default_factory=list)
     failure_kinds: dict[str, int] = Field(default_factory=dict)
     client_counters: dict[str, int] | None = None

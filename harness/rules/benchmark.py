@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from harness.errors import UnknownName
 from harness.rules.audits import AuditRules, EndpointsAudit
@@ -158,12 +158,26 @@ class BenchmarkRules(Strict):
     """The scenarios that may decode speculatively; closed and network may in no other."""
     bandwidth: Ruled[Bandwidth] | None = None
     scenarios: dict[str, ScenarioRules]
+    """Those of which the round has results."""
+    analysis_scenarios: dict[str, ScenarioRules] = Field(default_factory=dict)
+    """Further ones that LoadGen can run the benchmark in: what comes of it is looked at, and is no row of the round."""
+
+    @model_validator(mode="after")
+    def _no_scenario_is_both(self) -> BenchmarkRules:
+        both = sorted(self.scenarios.keys() & self.analysis_scenarios.keys())
+        if both:
+            raise ValueError(f"scenarios with results and for analysis alone: {both}")
+        return self
 
     def scenario(self, name: str) -> ScenarioRules:
-        """The rules of one scenario; UnknownName with the nearest where the benchmark has none such."""
-        if name not in self.scenarios:
-            raise UnknownName("scenario", name, self.scenarios)
-        return self.scenarios[name]
+        """The rules of one scenario, of a row or for analysis; UnknownName with the nearest where there is none such.
+
+        What asks for the round's rows alone looks into ``scenarios``.
+        """
+        known = {**self.analysis_scenarios, **self.scenarios}
+        if name not in known:
+            raise UnknownName("scenario", name, known)
+        return known[name]
 
     def rows(self, leg: str, scenario: str) -> int:
         """Rows of the data set that a leg of a scenario runs over."""

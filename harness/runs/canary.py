@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.benchmarks.base import Benchmark, Canary
+from harness.benchmarks.base import Benchmark, Canary, Logged
 from harness.engines.base import Engine, Sampling
 from harness.engines.group import EngineGroup
 from harness.errors import RunBroke
@@ -30,14 +30,16 @@ def sing(engine: EngineGroup, benchmark: Benchmark, leg: PlannedLeg, work: Path)
     stand_in = checkpoint is None or checkpoint.stand_in
     with asked(engine) as client:
         for canary in benchmark.canaries(stand_in_checkpoint=stand_in):
-            for who, said in _said(client, canary, _sampling(leg, benchmark, canary), work):
+            for who, said in _said(client, canary, _sampling(leg, benchmark, canary), work, benchmark.logged):
                 for finding in canary.check(said):
                     raise RunBroke(f"canary {who}: {finding.what}", expected=finding.expected, where=leg.name)
             lines.append(f"canary {canary.name}: well")
     return lines
 
 
-def _said(engine: Engine, canary: Canary, sampling: Sampling, work: Path) -> Iterator[tuple[str, list[bytes]]]:
+def _said(
+    engine: Engine, canary: Canary, sampling: Sampling, work: Path, logged: Logged
+) -> Iterator[tuple[str, list[bytes]]]:
     """Which canary this is, in words, and what each replica answers, in order of the prompts: one that is not as the
     others are must not hide among them.
 
@@ -46,7 +48,16 @@ def _said(engine: Engine, canary: Canary, sampling: Sampling, work: Path) -> Ite
     """
     names, prompts = engine.info().replicas, len(canary.prompts)
     copies = len(names)
-    answered = ask(engine, canary.prompts, sampling, dataset="canary", patience_s=_PATIENCE_S, work=work, copies=copies)
+    answered = ask(
+        engine,
+        canary.prompts,
+        sampling,
+        dataset="canary",
+        patience_s=_PATIENCE_S,
+        work=work,
+        copies=copies,
+        logged=logged,
+    )
     numbers = np.arange(prompts * copies).reshape(prompts, copies)
     replicas = engine.replicas_of(numbers.reshape(-1)).reshape(numbers.shape)
     by_replica = bool((np.sort(replicas, axis=1) == np.arange(copies)).all())

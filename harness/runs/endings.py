@@ -70,6 +70,7 @@ def _told(outcome: Outcome) -> dict[str, object]:
     """What the worker tells that the record keeps."""
     return {
         "counts": outcome.counts,
+        "turns": outcome.turns,
         "failures": outcome.failures,
         "failure_kinds": outcome.failure_kinds,
         "client_counters": outcome.engine_counters or None,

@@ -72,7 +72,8 @@ def _scripted(config: ScriptedEngine, benchmark: Benchmark, tables: Sequence[Ask
     written: dict[str, str] = {}
     # Performance comes last: a table that accuracy legs ask too is answered as those want it.
     for asked in sorted(tables, key=lambda table: table.which == "performance"):
-        if asked.dataset.chats is not None or (asked.which != "performance" and config.right):
+        chats = asked.dataset.chats is not None or asked.dataset.trajectories
+        if chats or (asked.which != "performance" and config.right):
             table = asked.dataset.table
             written[table] = written.get(table) or _write(config, benchmark, asked, work / f"answers-{table}.npz")
             answers[asked.name] = written[table]

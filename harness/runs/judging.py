@@ -65,7 +65,7 @@ def judge_later(run: StoredRun, data_dir: Path, observer: Observer) -> RunRecord
         raise MissingError("the run's outcome is not there", where=path, mend="restore it, or move the run away")
     outcome = Outcome.model_validate_json(path.read_bytes())
     leg = _leg_of(run)
-    benchmark = benchmarks.get(leg.benchmark, leg.pack)
+    benchmark = benchmarks.get(leg.benchmark, leg.pack, leg.config.agentic)
     table = table_of(leg, benchmark)
     dataset = benchmark.dataset(data_dir, table)
     if dataset.sha256 != record.dataset.sha256:

@@ -16,7 +16,7 @@ from harness.clients.loadgen.launch import run_job
 from harness.engines.base import Sampling
 from harness.engines.group import EngineGroup
 from harness.errors import EngineDied, Interrupted, MissingError, RunBroke
-from harness.events import LegFinished, LegStarted, Observer
+from harness.events import LegFinished, LegStarted, Note, Observer
 from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord, State, write_record
 from harness.ledger.record import AuditConfigEcho, DatasetEcho, EngineEcho, Warmup
@@ -33,16 +33,20 @@ from harness.runs.leg_settings import (
     deviations,
     loadgen_settings,
     not_submittable,
+    only_for_analysis,
     output_cap,
 )
 from harness.runs.plan import PlannedLeg
 from harness.runs.rates import target_qps
 from harness.runs.tables import Asked, table_of, tables_of
+from harness.runs.trajectories import own_chats, replay_of, turns_of
 from harness.runs.warmup import warm_up
 
 _PATIENCE_S = 300.0
 _HEX_BYTES_PER_TOKEN = 8  # the accuracy log writes each int32 as eight hexadecimal digits
 _HEX_BYTES_PER_TOKEN_OF_TEXT = 32  # and each byte of a chat as two; tokens of more than 16 bytes are rare
+_JSON_BYTES_PER_TOKEN = 16  # the reply of a turn is logged as it came
+_BYTES_PER_TURN = 1024  # its names and times
 _SPARE_BYTES = 256 << 20  # detail and summary logs, samples.arrow, user.conf
 
 
@@ -57,12 +61,29 @@ class Group:
     store: ResultsStore
     command: list[str]
     observer: Observer
+    whole_rows: Mapping[str, int] = field(default_factory=dict)
+    """Rows of those tables of which a part alone was made ready."""
     chats: Mapping[str, ChatsFile] = field(init=False)
     """The chats of each table that has any, as they were before the first leg: they may be made anew meanwhile."""
 
     def __post_init__(self) -> None:
         found = {name: ChatsFile.of(table.chats) for name, table in self.datasets.items() if table.chats is not None}
         object.__setattr__(self, "chats", found)
+
+    def rows(self, table: Dataset) -> int:
+        """Rows of a whole table."""
+        return self.whole_rows.get(table.table, table.rows)
+
+    def chats_of(self, dataset: Dataset) -> ChatsFile | None:
+        """What is asked of a data set: of a run's own chats as they are now, of others as they were."""
+        shared = self.chats.get(dataset.table)
+        if dataset.chats is None or (shared is not None and shared.path == str(dataset.chats.absolute())):
+            return shared
+        return ChatsFile.of(dataset.chats)
+
+    def tell(self, line: str) -> None:
+        """A line for people."""
+        self.observer(Note(line))
 
 
 def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
@@ -72,17 +93,14 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     """
     dataset = _dataset(leg, group)
     check_lengths(leg, dataset.prompt_tokens, group.engine.info)
-    logged_tokens = 0 if leg.leg == PERFORMANCE else asked_rows(leg, dataset.rows) * output_cap(leg)
-    _check_disk(
-        group.store.root, logged_tokens * (_HEX_BYTES_PER_TOKEN_OF_TEXT if dataset.chats else _HEX_BYTES_PER_TOKEN)
-    )
+    _check_disk(group.store.root, _logged_bytes(leg, dataset))
     sampling = group.benchmark.sampling(leg.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
     warmup = _warm_up(leg, group, sampling)
     folder, record, settings = _begin(leg, group, dataset, warmup)
     group.observer(LegStarted(leg.name, str(folder), None))
     try:
-        job = _job(leg, group, folder, sampling, dataset, settings.rows)
-        outcome = run_job(job, leg.name, group.observer)
+        with own_chats(group.benchmark, dataset, folder, record, group.tell) as (asked, record):
+            outcome = run_job(_job(leg, group, folder, sampling, asked, settings.rows), leg.name, group.observer)
         _raise_if_broken(outcome, folder, group.engine)
     except BaseException as error:
         ended = end(folder, record, error, group.observer)
@@ -105,7 +123,7 @@ def _warm_up(leg: PlannedLeg, group: Group, sampling: Sampling) -> Warmup:
     work = group.store.root / leg.system / leg.benchmark
     work.mkdir(parents=True, exist_ok=True)
     with asked(group.engine) as engine:
-        return warm_up(engine, questions, sampling, patience_s=patience_s, work=work)
+        return warm_up(engine, questions, sampling, patience_s=patience_s, work=work, logged=group.benchmark.logged)
 
 
 def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> tuple[Path, RunRecord, LegSettings]:
@@ -115,9 +133,9 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
     tables = tables_of(leg, group.benchmark)
     hashes = {name: table.sha256 for name, table in group.datasets.items() if name in tables}
     print_ = fingerprint(leg, info, hashes, machine)
-    rate = target_qps(leg, warmup, group.store, print_)
-    settings = loadgen_settings(leg, rate, dataset.rows, whole=dataset.whole)
-    echo = DatasetEcho(name=dataset.name, rows=dataset.rows, sha256=dataset.sha256, stand_in=dataset.stand_in)
+    rate = target_qps(leg, warmup, group.store, print_, _turns_a_row(leg, dataset))
+    settings = loadgen_settings(leg, rate, dataset.rows, whole=dataset.whole, trajectories=dataset.trajectories)
+    echo = DatasetEcho(name=dataset.name, rows=group.rows(dataset), sha256=dataset.sha256, stand_in=dataset.stand_in)
     run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, leg.leg)
     write_atomically(folder / USER_CONF, settings.conf)
     if leg.audit is not None:
@@ -154,7 +172,7 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
         loadgen_settings={str(s).split(" = ")[0]: s.value for s in user_conf.parse(settings.conf)},
         rate=rate,
         warmup=warmup,
-        not_submittable=not_submittable(leg, info, echo),
+        not_submittable=[*not_submittable(leg, info, echo), *only_for_analysis(leg)],
         deviations=[*deviations(leg), *group.benchmark.deviations(leg.which)],
         audit_config=_audit_echo(leg.audit),
     )
@@ -178,7 +196,7 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, datase
         benchmark=leg.benchmark,
         table=dataset.table,
         dataset=Asked(leg.which, dataset).name,
-        chats=group.chats.get(dataset.table),
+        chats=group.chats_of(dataset),
         rows=rows,
         model=rules.loadgen_model.value,
         scenario=rules.loadgen_scenario.value,
@@ -188,6 +206,8 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, datase
         sampling=sampling,
         min_answer_tokens=leg.rules.min_answer_tokens.value,
         watchdog_s=leg.config.watchdog_s,
+        logged=group.benchmark.logged,
+        replay=replay_of(leg, dataset),
     )
 
 
@@ -201,6 +221,23 @@ def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineGroup) -> Non
     if how is not None:
         raise EngineDied(f"the run broke: {how}\n  the worker saw: {outcome.error}", where=folder, mend=mend)
     raise RunBroke(f"the run broke: {outcome.error}", where=folder, mend=mend)
+
+
+def _turns_a_row(leg: PlannedLeg, dataset: Dataset) -> float | None:
+    rows = asked_rows(leg, dataset.rows)
+    turns = turns_of(dataset, rows)
+    return None if turns is None else turns / rows
+
+
+def _logged_bytes(leg: PlannedLeg, dataset: Dataset) -> int:
+    """How long what a leg logs of its answers may be: of a performance leg nothing but what turns came to."""
+    rows, cap = asked_rows(leg, dataset.rows), output_cap(leg)
+    turns = turns_of(dataset, rows)
+    if turns is not None:
+        return turns * (cap * _JSON_BYTES_PER_TOKEN + _BYTES_PER_TURN)
+    if leg.leg == PERFORMANCE:
+        return 0
+    return rows * cap * (_HEX_BYTES_PER_TOKEN_OF_TEXT if dataset.chats else _HEX_BYTES_PER_TOKEN)
 
 
 def _check_disk(root: Path, logged_bytes: int) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from harness.clients.loadgen import user_conf
 from harness.engines.base import EngineInfo, Int64Array
 from harness.errors import ConfigError
-from harness.gate.run_facts import ACCURACY
+from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger.record import DatasetEcho, Rate
 from harness.runs.plan import PlannedLeg
+
+STAND_IN: Final = "stand-in data set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +31,21 @@ def asked_rows(leg: PlannedLeg, dataset_rows: int) -> int:
     return min(dataset_rows, short.accuracy_samples if leg.leg == ACCURACY else short.performance_samples)
 
 
-def loadgen_settings(leg: PlannedLeg, rate: Rate, dataset_rows: int, *, whole: bool = True) -> LegSettings:
+def loadgen_settings(
+    leg: PlannedLeg, rate: Rate, dataset_rows: int, *, whole: bool = True, trajectories: bool = False
+) -> LegSettings:
     """The user.conf of a leg. The round's own values are LoadGen's and are not repeated, but for those it lacks.
 
-    ``whole`` is False for a stand-in of fewer rows than the round's: it is run over those, as long as any other.
+    ``whole`` is False for a stand-in of fewer rows than the round's: it is run over those, as long as any other. Of
+    ``trajectories`` the library holds what is asked, no less and no more: there is no row count to override.
     """
     rules = leg.scenario_rules
     rows = asked_rows(leg, dataset_rows)
-    values = {"target_qps": rate.target_qps, **(_audit_values(rows) if leg.audit else _values(leg, rows, whole))}
+    if leg.audit is not None:
+        asked = _audit_values(rows)
+    else:
+        asked = _values(leg, rows) | ({} if trajectories else _of_fewer_rows(leg, rows, whole))
+    values = {"target_qps": rate.target_qps, **asked}
     text = user_conf.write(rules.loadgen_model.value, rules.loadgen_scenario.value, values)
     user_conf.parse(text)
     return LegSettings(text, rows)
@@ -48,25 +58,36 @@ def _audit_values(rows: int) -> dict[str, float]:
     return {"performance_sample_count_override": rows}
 
 
-def _values(leg: PlannedLeg, rows: int, whole: bool) -> dict[str, float]:
+def _values(leg: PlannedLeg, rows: int) -> dict[str, float]:
     rules = leg.scenario_rules
-    scenario = rules.loadgen_scenario.value
     chosen = leg.config.scenarios[leg.scenario]
     values: dict[str, float] = {}
     least = chosen.min_query_count or (rules.min_query_count.value if rules.min_query_count else None)
     if leg.test_run:
-        least = leg.config.test_run.server_queries if scenario == "Server" else rows
+        least = _fewest(leg, rows)
         values["min_duration"] = leg.config.test_run.min_duration_ms
     elif chosen.min_duration_ms is not None:
         values["min_duration"] = chosen.min_duration_ms
-    if not whole and not leg.test_run:
-        least = max(rows, chosen.min_query_count or 0)
-    if leg.test_run or not whole:
-        values[f"{leg.leg}_sample_count_override"] = rows
     if least is not None:
         values["min_query_count"] = least
-    latency = _own_target_latency_ms(leg)
+    latency = chosen.target_latency_ms or _own_target_latency_ms(leg)
     return values if latency is None else values | {"target_latency": latency}
+
+
+def _fewest(leg: PlannedLeg, rows: int) -> int:
+    """Queries of a short run: as many as LoadGen's early stopping wants, where it has a say."""
+    short, scenario = leg.config.test_run, leg.scenario_rules.loadgen_scenario.value
+    return {"Server": short.server_queries, "SingleStream": max(rows, short.stream_queries)}.get(scenario, rows)
+
+
+def _of_fewer_rows(leg: PlannedLeg, rows: int, whole: bool) -> dict[str, float]:
+    """What a leg over a part of the data set, or a shorter stand-in, asks beside or in place of the rest."""
+    if whole and not leg.test_run:
+        return {}
+    values: dict[str, float] = {f"{leg.leg}_sample_count_override": rows}
+    if not leg.test_run:
+        values["min_query_count"] = max(rows, leg.config.scenarios[leg.scenario].min_query_count or 0)
+    return values
 
 
 def _own_target_latency_ms(leg: PlannedLeg) -> float | None:
@@ -112,11 +133,25 @@ def not_submittable(leg: PlannedLeg, engine: EngineInfo, dataset: DatasetEcho) -
     if leg.stands_in_for is not None:
         reasons.append(f"stand-in engine for {leg.stands_in_for}")
     if dataset.stand_in:
-        fewer = f" of {dataset.rows} rows (the round's: {ruled})" if dataset.rows != ruled else ""
-        reasons.append(f"stand-in data set{fewer}")
+        counted = dataset.rows != ruled and not (leg.of_trajectories and leg.leg == PERFORMANCE)
+        reasons.append(f"stand-in data set of {dataset.rows} rows (the round's: {ruled})" if counted else STAND_IN)
     if leg.test_run:
         reasons.append("short run (--test_run)")
     return reasons
+
+
+def only_for_analysis(leg: PlannedLeg) -> list[str]:
+    """Why a leg that LoadGen measures may never be filed where a benchmark's rows are another client's."""
+    if not leg.of_trajectories:
+        return []
+    if leg.leg == PERFORMANCE:
+        return [
+            f"metric differs: {leg.scenario_rules.metric.value.key} over whole trajectories; the row's metric is the "
+            "mean latency of turns (endpoints client)"
+        ]
+    return [
+        "layout differs: accuracy by LoadGen; the row's accuracy is of the same run as its metric (endpoints client)"
+    ]
 
 
 def check_lengths(leg: PlannedLeg, prompt_tokens: Int64Array, engine: EngineInfo) -> None:

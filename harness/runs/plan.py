@@ -17,8 +17,9 @@ from harness.config.models import Engine, TargetQps, UnmeasuredRate
 from harness.config.stand_in import stands_in_for
 from harness.errors import ConfigError, UnknownName
 from harness.gate.run_facts import ACCURACY, AUDITS, MODES, PERFORMANCE
-from harness.rules import BenchmarkRules, RulePack, ScenarioRules
+from harness.rules import BenchmarkRules, RulePack, ScenarioRules, TrajectoryRules
 from harness.rules.audits import AuditRules
+from harness.runs.scenario_checks import check_scenario
 
 LEGS = (PERFORMANCE, ACCURACY, *AUDITS)
 """All legs, in the order they run."""
@@ -88,6 +89,11 @@ class PlannedLeg:
         return self.rules.audit_rules[self.leg] if self.leg in AUDITS else None
 
     @property
+    def of_trajectories(self) -> bool:
+        """Whether the benchmark replays trajectories: LoadGen's runs of it are for analysis."""
+        return isinstance(self.rules, TrajectoryRules)
+
+    @property
     def engine(self) -> Engine:
         """The engine that answers: the scenario's own where it has one."""
         return self.config.engine_of(self.scenario)
@@ -138,7 +144,7 @@ def _planned(
     audits = {leg: _audit(project, pack, benchmark, leg) for leg in legs if leg in AUDITS}
     config = stand_in(written) if selection.stand_in else written
     for scenario in _in_order(named, config):
-        _check(pack, system, benchmark, scenario, written)
+        check_scenario(pack, system, benchmark, scenario, written)
         notes = [
             *engine_notes(project, pack, system, benchmark, scenario, written, places),
             *_rate_notes(scenario, config.scenarios[scenario].target_qps),
@@ -252,23 +258,3 @@ def _known(kind: str, named: Sequence[str], known: Collection[str]) -> list[str]
         if name not in known:
             raise UnknownName(kind, name, known)
     return list(dict.fromkeys(named)) or list(known)
-
-
-def _check(pack: RulePack, system: str, benchmark: str, scenario: str, config: BenchmarkFile) -> None:
-    pack.benchmark(benchmark).scenario(scenario)
-    chosen = config.scenarios[scenario]
-    where = f"systems/{system}/{benchmark}.yaml"
-    fewest = pack.benchmark(benchmark).scenario(scenario).min_query_count
-    if chosen.min_query_count is not None and fewest is not None and chosen.min_query_count < fewest.value:
-        raise ConfigError(
-            f"min_query_count of {scenario} is {chosen.min_query_count}, the round demands {fewest.value}",
-            where=where,
-            mend="remove it; --test_run makes a short run that is marked as one",
-        )
-    least = pack.min_duration_ms.value
-    if chosen.min_duration_ms is not None and chosen.min_duration_ms < least:
-        raise ConfigError(
-            f"min_duration_ms of {scenario} is {chosen.min_duration_ms}, the round demands {least}",
-            where=where,
-            mend="remove it; --test_run makes a short run that is marked as one",
-        )

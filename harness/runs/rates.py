@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.config.models import MeasuredRate, OfflineShare, UnmeasuredRate
 from harness.errors import ConfigError, MissingError
+from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import Fingerprint, ResultsStore, StoredRun
 from harness.ledger.record import Rate, Warmup
 from harness.ledger.store import DETAIL
@@ -13,12 +14,15 @@ from harness.runs.plan import PlannedLeg
 _OFFLINE_RATE = "result_samples_per_second"
 
 
-def target_qps(leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, fingerprint: Fingerprint) -> Rate:
+def target_qps(
+    leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, fingerprint: Fingerprint, turns: float | None = None
+) -> Rate:
     """LoadGen's target_qps for a leg, and where it came from. An audit may ask at a share of its scenario's rate.
 
+    ``turns`` is how many requests a sample has in the mean, where it is a trajectory: the warm-up answers requests.
     MissingError where the Offline run that it is a share of has not been made; ConfigError where nothing was measured.
     """
-    rate = _scenario_rate(leg, warmup, store, fingerprint)
+    rate = _scenario_rate(leg, warmup, store, fingerprint, turns)
     shares = leg.config.scenarios[leg.scenario].audit_shares
     share = next((share for test, share in shares.items() if test == leg.leg), None)
     if share is None:
@@ -26,7 +30,9 @@ def target_qps(leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, fing
     return Rate(target_qps=rate.target_qps * share, origin=f"{rate.origin} x {share} for {leg.leg}")
 
 
-def _scenario_rate(leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, fingerprint: Fingerprint) -> Rate:
+def _scenario_rate(
+    leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, fingerprint: Fingerprint, turns: float | None
+) -> Rate:
     wanted = leg.config.scenarios[leg.scenario].target_qps
     if isinstance(wanted, MeasuredRate):
         if warmup is None or warmup.samples_per_s <= 0:
@@ -35,7 +41,18 @@ def _scenario_rate(leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, 
                 where=f"systems/{leg.system}/{leg.benchmark}.yaml",
                 mend="give warmup.requests a number, or target_qps one",
             )
-        return Rate(target_qps=warmup.samples_per_s * wanted.warmup_share, origin=f"warm-up x {wanted.warmup_share}")
+        if leg.of_trajectories and turns is None and leg.leg == PERFORMANCE:
+            raise ConfigError(
+                f"target_qps of {leg.scenario} is a share of the warm-up's rate of turns, and how many a trajectory "
+                "has is not known before its prompts are salted for the run",
+                where=f"systems/{leg.system}/{leg.benchmark}.yaml",
+                mend="give target_qps a number of trajectories a second, or agentic.salt another value than run",
+            )
+        of_turns = "" if turns is None else f" / {turns:.1f} turns"
+        return Rate(
+            target_qps=warmup.samples_per_s * wanted.warmup_share / (turns or 1),
+            origin=f"warm-up x {wanted.warmup_share}{of_turns}",
+        )
     if isinstance(wanted, OfflineShare):
         run = _offline_run(leg, store, fingerprint)
         rate = DetailLog.read(run.logs / DETAIL).number(_OFFLINE_RATE)

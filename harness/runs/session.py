@@ -79,16 +79,19 @@ class _Session:
     def run(self, legs: list[PlannedLeg]) -> list[RunRecord]:
         """Runs legs that share an engine. It is started only where one of them is to be run."""
         first = legs[0]
-        benchmark = benchmarks.get(first.benchmark, first.pack)
+        benchmark = benchmarks.get(first.benchmark, first.pack, first.config.agentic)
         datasets = read_tables(legs, benchmark, self._data_dir)
         done = Done(self._store, datasets, benchmark) if self._resume else None
         to_run = legs if done is None else [leg for leg in legs if done.record(leg) is None]
         if done is not None and not to_run:
             return [self._kept(leg, done) for leg in legs]
         self._check_scoring(to_run, benchmark, datasets)
-        datasets = self._prepared(benchmark, datasets)
+        whole_rows = {name: table.rows for name, table in datasets.items()}
+        datasets = self._prepared(legs, benchmark, datasets)
         with self._engine(legs, benchmark, datasets) as engine:
-            group = Group(benchmark, datasets, self._data_dir, engine, self._store, self._command, self._observer)
+            group = Group(
+                benchmark, datasets, self._data_dir, engine, self._store, self._command, self._observer, whole_rows
+            )
             if done is not None:
                 done.engine = engine.info
             return [self._run(leg, group, done) for leg in legs]
@@ -111,15 +114,23 @@ class _Session:
         self._observer(Note(f"{leg.name}: done already (attempt {record.id.attempt}, {told})"))
         return record
 
-    def _prepared(self, benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> dict[str, Dataset]:
+    def _prepared(
+        self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[str, Dataset]
+    ) -> dict[str, Dataset]:
         """The tables with all that asking them takes: it is made before an engine holds GPUs for it. All of them: a leg
-        that seems to be done may not be, once the engine says what it is.
+        that seems to be done may not be, once the engine says what it is. Of trajectories no more than is asked.
         """
 
         def tell(line: str) -> None:
             self._observer(Note(line))
 
-        return {name: benchmark.prepare(table, self._data_dir, tell) for name, table in datasets.items()}
+        def prepared(table: Dataset) -> Dataset:
+            if not table.trajectories:
+                return benchmark.prepare(table, self._data_dir, tell)
+            asked = [asked_rows(leg, table.rows) for leg in legs if table_of(leg, benchmark) == table.table]
+            return benchmark.prepare(table.head(max(asked)), self._data_dir, tell) if asked else table
+
+        return {name: prepared(table) for name, table in datasets.items()}
 
     def _check_scoring(self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> None:
         """Says, before an engine is started, whether what the legs ask can be scored here; MissingError where not."""

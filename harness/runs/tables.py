@@ -45,7 +45,10 @@ def asked_tables(
 ) -> tuple[Asked, ...]:
     """What an engine that some legs share may be asked: each kind of leg with its table, once."""
     pairs = dict.fromkeys((which, benchmark.table(which, leg.scenario)) for leg in legs for which in _kinds(leg))
-    return tuple(Asked(which, datasets[table]) for which, table in pairs)
+    kinds = {leg.which for leg in legs}
+    tables = (Asked(which, datasets[table]) for which, table in pairs)
+    # The requests of trajectories are gigabytes: where no leg asks them, they were not made.
+    return tuple(asked for asked in tables if asked.which in kinds or not asked.dataset.trajectories)
 
 
 def _kinds(leg: PlannedLeg) -> list[Which]:

@@ -27,6 +27,8 @@ from harness.runs.audit_leg import judge_audit
 from harness.runs.compare import COUNTS, compare
 from harness.runs.plan import PlannedLeg
 from harness.runs.scoring import score_echo, score_log
+from harness.runs.trajectories import trajectories_of
+from harness.runs.turns import judge_turns
 
 _RATIO = 0.05
 _SLACK_NS = 20e6
@@ -64,19 +66,21 @@ def conclude(
         scenario=leg.scenario,
         benchmark=leg.benchmark,
         pack=leg.pack,
-        expectation=_expectation(leg, rows, whole=dataset.whole),
+        expectation=_expectation(leg, rows, whole=dataset.whole, different=_different(leg, rows, record, dataset)),
         detail=detail,
         summary=summary,
         counts=outcome.counts,
         coverage=coverage,
         label=f"{LOGS}/{DETAIL}",
     )
+    turns = judge_turns(folder, outcome, dataset)
     findings = [
         *(audited.findings if audited else ()),
         *check_run(facts),
         *_disagreements(comparisons),
         *_misread(folder, detail),
         *_miscounted(outcome),
+        *(turns.findings if turns else ()),
     ]
     marks = [*record.not_submittable, *(["failed samples"] if outcome.counts.failed else [])]
     return record.model_copy(
@@ -84,6 +88,8 @@ def conclude(
             "state": State.FINISHED,
             "ended_at": record.ended_at or datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "counts": outcome.counts,
+            "turns": outcome.turns,
+            "turn_figures": turns.figures if turns else None,
             "failures": outcome.failures,
             "failure_kinds": outcome.failure_kinds,
             "hashes": hash_files(folder),
@@ -98,12 +104,15 @@ def conclude(
     )
 
 
-def _expectation(leg: PlannedLeg, rows: int, *, whole: bool) -> Expectation:
+def _expectation(leg: PlannedLeg, rows: int, *, whole: bool, different: int | None = None) -> Expectation:
     """The round's demands. A short run, or one over a stand-in of fewer rows, is judged by what it was shortened to,
     which is a mark of its own.
+
+    So is one of trajectories, of which the round has no row: by its own library, ``different`` ones of which must have
+    been asked.
     """
     ruled = Expectation.of_round(leg.pack, leg.benchmark, leg.scenario, leg.leg)
-    if leg.leg in AUDITS or (whole and not leg.test_run):  # no audit is ever short
+    if leg.leg in AUDITS or (whole and not leg.test_run and different is None):  # no audit is ever short
         return ruled
     fewer = dataclasses.replace(
         ruled,
@@ -111,11 +120,18 @@ def _expectation(leg: PlannedLeg, rows: int, *, whole: bool) -> Expectation:
         logged_rows=rows,
         mean_tokens=None,
         min_query_count=min(rows, ruled.min_query_count) if ruled.min_query_count else None,
+        more_rows=False if different is not None else ruled.more_rows,
+        issued_rows=different,
     )
     if not leg.test_run:
         return fewer
     short_ms = leg.config.test_run.min_duration_ms
     return dataclasses.replace(fewer, min_duration_ms=short_ms, measured_duration_ms=short_ms)
+
+
+def _different(leg: PlannedLeg, rows: int, record: RunRecord, dataset: Dataset) -> int | None:
+    """How many different trajectories a leg's library has; None where its rows are none."""
+    return min(rows, trajectories_of(leg, record.dataset.rows)) if dataset.trajectories else None
 
 
 def _verdict(findings: list[Finding], detail: DetailLog) -> Verdict:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.benchmarks.base import Chats, Questions
+from harness.benchmarks.base import Chats, Logged, Questions
 from harness.engines.base import (
     REPLICA_DIED,
     Answers,
@@ -23,7 +23,7 @@ from harness.engines.base import (
     Workload,
 )
 from harness.engines.bodies import BodyStore, encoded
-from harness.engines.replies import contents
+from harness.engines.replies import contents, wholes
 from harness.errors import EngineDied, RunBroke
 from harness.ledger.record import Warmup
 
@@ -34,9 +34,10 @@ _POLL_S = 1.0
 @dataclass(slots=True)
 class Answered:
     """What an engine answered to a handful of requests, by their place in the questions: ``data`` as it is logged
-    (token ids as int32, or a chat's content as UTF-8), how many ``tokens`` each has, when they were done.
+    (token ids as int32, of a chat what ``logged`` says), how many ``tokens`` each has, when they were done.
     """
 
+    logged: Logged = "content"
     data: dict[int, bytes] = field(default_factory=dict)
     tokens: dict[int, int] = field(default_factory=dict)
     done_ns: list[int] = field(default_factory=list)
@@ -45,7 +46,7 @@ class Answered:
     def add(self, event: Answers | Replies) -> None:
         """Takes what came."""
         if isinstance(event, Replies):
-            told, tokens = contents(event), event.tokens
+            told, tokens = wholes(event) if self.logged == "reply" else contents(event), event.tokens
         else:
             told = [event.tokens[end - size : end].tobytes() for end, size in _sizes(event)]
             tokens = [size for _, size in _sizes(event)]
@@ -70,18 +71,21 @@ def ask(
     patience_s: float,
     work: Path,
     copies: int = 1,
+    logged: Logged = "content",
 ) -> Answered:
     """Asks all questions at once and waits for every answer. Chats lie in a file in ``work`` meanwhile.
 
     Each is asked ``copies`` times in a row: request i is of question ``i // copies``. RunBroke where one fails,
     EngineDied where that is because a replica died, or nothing comes for ``patience_s``.
     """
-    with _requests(questions, sampling, dataset, work, copies) as requests:
-        return _asked(engine, requests, dataset, patience_s)
+    with _requests(questions, sampling, dataset, work, copies, logged) as requests:
+        return _asked(engine, requests, dataset, patience_s, Answered(logged))
 
 
 @contextmanager
-def _requests(questions: Questions, sampling: Sampling, dataset: str, work: Path, copies: int) -> Iterator[Requests]:
+def _requests(
+    questions: Questions, sampling: Sampling, dataset: str, work: Path, copies: int, logged: Logged
+) -> Iterator[Requests]:
     numbers = range(copies * len(questions))
     rows = [number // copies for number in numbers]
     if isinstance(questions, PromptTable):
@@ -89,7 +93,8 @@ def _requests(questions: Questions, sampling: Sampling, dataset: str, work: Path
         return
     path = _stored(questions, dataset, work)
     try:
-        workload = Workload(dataset, sampling, TokenEvents.NONE, str(path.absolute()))
+        bodies, uncounted = str(path.absolute()), logged == "reply"
+        workload = Workload(dataset, sampling, TokenEvents.NONE, bodies, usage_optional=uncounted)
         yield Requests(workload, numbers, rows, PromptTable.empty(0), ())
     finally:
         path.unlink(missing_ok=True)
@@ -104,10 +109,9 @@ def _stored(chats: Chats, dataset: str, work: Path) -> Path:
     return path
 
 
-def _asked(engine: Engine, requests: Requests, dataset: str, patience_s: float) -> Answered:
+def _asked(engine: Engine, requests: Requests, dataset: str, patience_s: float, answered: Answered) -> Answered:
     started = time.monotonic_ns()
     engine.submit(requests)
-    answered = Answered()
     last = time.monotonic()
     while len(answered.data) < len(requests):
         for event in engine.poll(_POLL_S):
@@ -133,13 +137,21 @@ def _check_kind(event: Answers | Replies, requests: Requests, dataset: str) -> N
         raise RunBroke(f"the engine answered a {dataset} request with {came}, and it asked for {asked}")
 
 
-def warm_up(engine: Engine, questions: Questions, sampling: Sampling, *, patience_s: float, work: Path) -> Warmup:
-    """Warms an engine up and says at which rate it answered (samples a second, see :func:`steady_rate`)."""
-    answered = ask(engine, questions, sampling, dataset=DATASET, patience_s=patience_s, work=work)
+def warm_up(
+    engine: Engine,
+    questions: Questions,
+    sampling: Sampling,
+    *,
+    patience_s: float,
+    work: Path,
+    logged: Logged = "content",
+) -> Warmup:
+    """Warms an engine up and says at which rate it answered (requests a second, see :func:`steady_rate`)."""
+    answered = ask(engine, questions, sampling, dataset=DATASET, patience_s=patience_s, work=work, logged=logged)
     return Warmup(
         requests=len(questions),
         answers=len(answered.data),
-        output_tokens=sum(answered.tokens.values()),
+        output_tokens=sum(max(tokens, 0) for tokens in answered.tokens.values()),
         seconds=answered.seconds,
         samples_per_s=steady_rate(answered.done_ns, answered.seconds),
     )

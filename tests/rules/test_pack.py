@@ -113,6 +113,7 @@ def test_a_benchmark_agrees_with_itself(name: str, benchmark: str) -> None:
     assert all(subset.samples % subset.repeats == 0 for subset in subsets.values())
     assert set(ours.required_scenarios.value) <= set(ours.scenarios)
     assert set(ours.one_of_scenarios.value) <= set(ours.scenarios) | {"Interactive"}
+    assert set(ours.analysis_scenarios).isdisjoint(ours.scenarios)
     assert set(ours.categories.value) <= set(pack.categories.value)
     assert set(ours.scenario_sets) <= set(pack.system_types.value)
     assert set(ours.audit_rules) == set(ours.audits.value) <= set(ours.datasets)
@@ -159,6 +160,29 @@ def test_a_scenario_has_rows_and_a_target_of_its_own() -> None:
     agentic = PACK.benchmark("qwen3.6-27b")
     assert agentic.target("SingleStream", "loadgen").value.key == "mAP"
     assert agentic.target("SingleStream", "endpoints").value.key == "overall_accuracy"
+
+
+def test_scenarios_for_analysis_are_found_and_are_none_of_the_rounds() -> None:
+    agentic = PACK.benchmark("qwen3.6-27b")
+    assert list(agentic.scenarios) == ["SingleStream"]
+    metrics = {name: agentic.scenario(name).metric.value for name in ("SingleStream", *agentic.analysis_scenarios)}
+    assert {name: metric.key for name, metric in metrics.items()} == {
+        "SingleStream": "early_stopping_latency_ss",
+        "Offline": "result_samples_per_second",
+        "Server": "result_completed_samples_per_sec",
+    }
+    assert agentic.rows("performance", "Server") == agentic.rows("performance", "SingleStream")
+    with pytest.raises(UnknownName) as caught:
+        agentic.scenario("Servr")
+    assert caught.value.mend == "did you mean 'Server'?"
+
+
+def test_a_scenario_cannot_be_of_the_round_and_for_analysis_alone() -> None:
+    data = text()
+    benchmark = data["benchmarks"]["qwen3.6-27b"]
+    benchmark["analysis_scenarios"]["SingleStream"] = benchmark["scenarios"]["SingleStream"]
+    with pytest.raises(ValidationError, match=r"analysis alone: \['SingleStream'\]"):
+        RulePack.model_validate(data)
 
 
 def test_a_benchmark_of_another_kind_is_no_token_benchmark() -> None:
@@ -263,7 +287,7 @@ def test_metrics_and_limits_are_the_checkers(checker: ModuleType, name: str, ben
     ours, config = rules.load(name).benchmark(benchmark), configured(rules.load(name), checker)
     overwritten = checker.RESULT_FIELD_BENCHMARK_OVERWRITE[name].get(benchmark, {})
     units = checker.SPECIAL_UNIT_DICT.get(benchmark, {})
-    for scenario, demands in ours.scenarios.items():
+    for scenario, demands in {**ours.scenarios, **ours.analysis_scenarios}.items():
         logged = demands.loadgen_scenario.value
         assert demands.metric.value.key == overwritten.get(logged, checker.RESULT_FIELD_NEW[name][logged])
         assert demands.metric.value.units == units.get(scenario, checker.UNIT_DICT[scenario])

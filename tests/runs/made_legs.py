@@ -12,6 +12,7 @@ from harness.runs.plan import PlannedLeg
 from tests.harness_process import ROOT
 
 PACK = load("v6.1")
+AGENTIC = "qwen3.6-27b"
 
 
 def leg(scenario: str = "Offline", name: str = "performance", *, short: bool = False, **config: Any) -> PlannedLeg:
@@ -25,6 +26,22 @@ def leg(scenario: str = "Offline", name: str = "performance", *, short: bool = F
     audits = PACK.benchmark("gpt-oss-120b").audit_rules
     audit = audit_conf.read(ROOT, name, "gpt-oss-120b", audits[name].config) if name in audits else None
     return PlannedLeg("BOX", "gpt-oss-120b", scenario, name, file, PACK, short, audit)
+
+
+def agentic(
+    scenario: str = "SingleStream", name: str = "performance", *, short: bool = False, **config: Any
+) -> PlannedLeg:
+    """A leg of trajectories on BOX; ``config`` replaces keys of its benchmark file."""
+    content: dict[str, Any] = {
+        "engine": {"kind": "scripted"},
+        "scenarios": {
+            "SingleStream": {"target_qps": 1},
+            "Offline": {"target_qps": 10},
+            "Server": {"target_qps": 4, "target_latency_ms": 90_000},
+        },
+        **config,
+    }
+    return PlannedLeg("BOX", AGENTIC, scenario, name, BenchmarkFile.model_validate(content), PACK, short)
 
 
 def engine_info(**changes: Any) -> EngineInfo:

@@ -88,6 +88,9 @@ class Group:
 class Benchmark:
     """Asks the canary alone."""
 
+    def __init__(self, logged: str = "content") -> None:
+        self.logged = logged
+
     def canaries(self, *, stand_in_checkpoint: bool) -> tuple[Echo, ...]:
         assert not stand_in_checkpoint
         return (Echo(),)
@@ -96,9 +99,9 @@ class Benchmark:
         return Sampling(0.0, 1.0, 0, max_new_tokens, (), seed)
 
 
-def sung(engine: Replicas, work: Path) -> list[str]:
+def sung(engine: Replicas, work: Path, logged: str = "content") -> list[str]:
     group: Any = Group(engine)
-    benchmark: Any = Benchmark()
+    benchmark: Any = Benchmark(logged)
     return sing(group, benchmark, leg("Offline", "performance"), work)
 
 
@@ -126,3 +129,8 @@ def test_where_requests_do_not_go_to_each_all_answers_are_looked_at(tmp_path: Pa
     late = Replicas(("0", "1"), lambda _, question: "x" if question == 2 else str(question), to_one=True)
     with pytest.raises(RunBroke, match="canary echo: answer 2 is x"):
         sung(late, tmp_path)
+
+
+def test_a_benchmark_that_logs_whole_replies_is_shown_them(tmp_path: Path) -> None:
+    with pytest.raises(RunBroke, match=r'canary echo: answer 0 is \{"content":"0"\}'):
+        sung(Replicas(("0",), lambda _, question: str(question)), tmp_path, "reply")

@@ -33,6 +33,13 @@ class Disk:
     free: int
 
 
+def benchmark() -> Any:
+    """One of which every run asks the same."""
+    return SimpleNamespace(
+        table=lambda which, _: which, sampling=lambda *_, **__: None, prepare_run=lambda dataset, *_: dataset
+    )
+
+
 def group(store: ResultsStore) -> Group:
     """An engine that may not be connected to, and a data set of ten prompts."""
     prompts = PromptTable.from_lists([[1] * 100] * 10)
@@ -41,8 +48,7 @@ def group(store: ResultsStore) -> Group:
         for which in ("performance", "accuracy")
     }
     engine: Any = SimpleNamespace(info=engine_info(max_total_tokens=200_000))
-    benchmark: Any = SimpleNamespace(table=lambda which, _: which)
-    return Group(benchmark, tables, store.root, engine, store, ["run_harness"], ignore)
+    return Group(benchmark(), tables, store.root, engine, store, ["run_harness"], ignore)
 
 
 @pytest.mark.parametrize(("name", "free"), [("performance", 200 << 20), ("accuracy", 258 << 20)])
@@ -83,7 +89,7 @@ def test_a_full_disk_does_not_hide_why_a_leg_broke(tmp_path: Path, monkeypatch: 
     members = dataclasses.replace(
         group(store),
         observer=told.append,
-        benchmark=SimpleNamespace(table=lambda which, _: which, sampling=lambda *_, **__: None),
+        benchmark=benchmark(),
     )
     with pytest.raises(RunBroke, match="up in smoke"):
         run_leg(leg(), members)
@@ -112,9 +118,7 @@ def test_a_disk_that_is_full_when_loadgen_has_ended_costs_no_run(
     monkeypatch.setattr(leg_module, "_begin", lambda *_: (folder, record(run_id), LegSettings("", 10)))
     monkeypatch.setattr(leg_module, "_job", lambda *_: None)
     monkeypatch.setattr(leg_module, "run_job", ended_well)
-    members = dataclasses.replace(
-        group(store), benchmark=SimpleNamespace(table=lambda which, _: which, sampling=lambda *_, **__: None)
-    )
+    members = dataclasses.replace(group(store), benchmark=benchmark())
     with monkeypatch.context() as patch:
         patch.setattr(endings, "write_record", full)
         with pytest.raises(MissingError, match="No space left"):

@@ -17,10 +17,11 @@ from harness.runs.leg_settings import (
     deviations,
     loadgen_settings,
     not_submittable,
+    only_for_analysis,
     output_cap,
 )
 from harness.runs.plan import PlannedLeg
-from tests.runs.made_legs import PACK, engine_info, leg
+from tests.runs.made_legs import PACK, agentic, engine_info, leg
 
 RULES = PACK.benchmark("gpt-oss-120b")
 ROWS = RULES.datasets["performance"].value
@@ -221,3 +222,54 @@ def test_a_stand_in_of_an_engine_is_never_submittable() -> None:
     reasons = not_submittable(planned, engine_info(), DATA)
     assert "stand-in engine for trtllm-serve" in reasons
     assert not [reason for reason in not_submittable(leg(), engine_info(), DATA) if "stand-in engine" in reason]
+
+
+# -- trajectories ------------------------------------------------------------------------------------------------------
+
+
+def of_trajectories(planned: PlannedLeg, rows: int = 1000, *, whole: bool = True) -> dict[str, str]:
+    rate = Rate(target_qps=7.5, origin="configured")
+    return values(loadgen_settings(planned, rate, rows, whole=whole, trajectories=True))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_library_of_trajectories_is_asked_as_it_is(whole: bool) -> None:
+    """No row count is overridden, whatever the round has of them, and LoadGen's own least numbers hold."""
+    assert of_trajectories(agentic(), whole=whole) == {"target_qps": "7.5"}
+    assert of_trajectories(agentic("Offline"), whole=whole) == {"target_qps": "7.5"}
+    assert of_trajectories(agentic("Server"), whole=whole) == {"target_qps": "7.5", "target_latency": "90000"}
+
+
+@pytest.mark.parametrize(("scenario", "least"), [("SingleStream", 64), ("Offline", 3), ("Server", 300)])
+def test_a_short_run_of_trajectories_has_a_smaller_library(scenario: str, least: int) -> None:
+    short = {"performance_samples": 3, "min_duration_ms": 700, "server_queries": 300}
+    planned = agentic(scenario, short=True, test_run=short)
+    assert loadgen_settings(planned, Rate(target_qps=1, origin="x"), 1000, trajectories=True).rows == 3
+    found = of_trajectories(planned)
+    assert not [key for key in found if key.endswith("override")]
+    assert found["min_query_count"] == str(least)
+    assert found["min_duration"] == "700"
+
+
+def test_questions_of_an_accuracy_leg_are_rows_as_any() -> None:
+    made = settings(agentic("SingleStream", "accuracy", short=True, test_run=SHORT), rows=995)
+    assert values(made)["accuracy_sample_count_override"] == "50"
+
+
+def test_what_loadgen_measures_of_trajectories_is_for_analysis() -> None:
+    (metric,) = only_for_analysis(agentic("SingleStream"))
+    assert metric == (
+        "metric differs: early_stopping_latency_ss over whole trajectories; "
+        "the row's metric is the mean latency of turns (endpoints client)"
+    )
+    assert "result_samples_per_second" in only_for_analysis(agentic("Offline"))[0]
+    (layout,) = only_for_analysis(agentic("SingleStream", "accuracy"))
+    assert layout.startswith("layout differs: accuracy by LoadGen")
+    assert only_for_analysis(leg()) == only_for_analysis(leg("Server", "accuracy")) == []
+
+
+def test_a_stand_in_of_trajectories_is_not_measured_by_rows_of_the_round() -> None:
+    stand_in = DATA.model_copy(update={"stand_in": True, "rows": 150})
+    assert "stand-in data set" in not_submittable(agentic(), engine_info(), stand_in)
+    told = not_submittable(agentic("SingleStream", "accuracy"), engine_info(), stand_in)
+    assert "stand-in data set of 150 rows (the round's: 995)" in told

@@ -12,7 +12,7 @@ from harness.config import Project
 from harness.errors import ConfigError, MissingError, UnknownName
 from harness.runs.plan import Selection, notes, plan
 from tests.harness_process import ROOT
-from tests.runs.made_legs import PACK
+from tests.runs.made_legs import AGENTIC, PACK
 
 SYSTEM = {"system_name": "a", "number_of_nodes": 1, "cooling": None, "host_networking_topology": None}
 SCENARIOS: dict[str, Any] = {"Server": {"target_qps": 4}, "Offline": {"target_qps": 10}}
@@ -132,6 +132,66 @@ def test_the_rounds_sample_count_cannot_be_lowered(project: Project) -> None:
     add_system(project, "CRATE", {"Offline": {"target_qps": 1, "min_query_count": least - 1}})
     with pytest.raises(ConfigError, match=f"is {least - 1}, the round demands {least}"):
         plan(project, Selection(systems=["CRATE"]), PACK)
+
+
+def add_agentic(project: Project, scenarios: dict[str, Any], **more: Any) -> None:
+    content = {"engine": SCRIPTED, "scenarios": scenarios, **more}
+    (project.systems / "BOX" / f"{AGENTIC}.yaml").write_text(yaml.safe_dump(content))
+
+
+def test_trajectories_have_the_rounds_scenario_and_two_for_analysis(project: Project) -> None:
+    server = {"target_qps": 4, "target_latency_ms": 90_000}
+    add_agentic(project, {"SingleStream": {"target_qps": 1}, "Offline": {"target_qps": 9}, "Server": server})
+    legs = names(project, benchmarks=[AGENTIC], legs=["performance"])
+    assert [name.split("/")[2] for name in legs] == ["Offline", "Server", "SingleStream"]
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "more", "what", "where"),
+    [
+        ({"Server": {"target_qps": 4}}, {}, "has no target latency", "scenarios.Server.target_latency_ms"),
+        (
+            {"Offline": {"target_qps": 4, "target_latency_ms": 9}},
+            {},
+            "holds no latency to a limit there",
+            "scenarios.Offline.target_latency_ms",
+        ),
+        (
+            {"SingleStream": {"target_qps": 4, "target_latency_ms": 9}},
+            {},
+            "holds no latency to a limit there",
+            "scenarios.SingleStream.target_latency_ms",
+        ),
+    ],
+)
+def test_latencies_of_trajectories_that_are_missing_or_mean_nothing(
+    project: Project, scenarios: dict[str, Any], more: dict[str, Any], what: str, where: str
+) -> None:
+    add_agentic(project, scenarios, **more)
+    with pytest.raises(ConfigError, match=what) as caught:
+        plan(project, Selection(benchmarks=[AGENTIC]), PACK)
+    assert caught.value.where == f"systems/BOX/{AGENTIC}.yaml: {where}"
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "where"),
+    [
+        ({"agentic": {"repeats": 2}}, "gpt-oss-120b replays no trajectories", "agentic"),
+        (
+            {"scenarios": {"Server": {"target_qps": 4, "target_latency_ms": 9}}},
+            "the target latency of gpt-oss-120b is the round's",
+            "scenarios.Server.target_latency_ms",
+        ),
+    ],
+)
+def test_what_is_said_of_trajectories_is_refused_where_there_are_none(
+    project: Project, change: dict[str, Any], what: str, where: str
+) -> None:
+    content = {"engine": SCRIPTED, "scenarios": SCENARIOS} | change
+    (project.systems / "BOX" / "gpt-oss-120b.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(ConfigError, match=what) as caught:
+        plan(project, Selection(), PACK)
+    assert caught.value.where == f"systems/BOX/gpt-oss-120b.yaml: {where}"
 
 
 def test_a_folder_that_is_no_project(tmp_path: Path) -> None:

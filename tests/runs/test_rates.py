@@ -10,7 +10,7 @@ from harness.ledger import Fingerprint, ResultsStore
 from harness.ledger.record import Verdict, Warmup
 from harness.runs.rates import target_qps
 from tests.ledger.made_records import add
-from tests.runs.made_legs import leg
+from tests.runs.made_legs import agentic, leg
 
 WARMUP = Warmup(requests=8, answers=8, output_tokens=64, seconds=2.0, samples_per_s=40.0)
 SHARE = {"Offline": {"target_qps": 10}, "Server": {"target_qps": {"offline_share": 0.4}}}
@@ -53,6 +53,18 @@ def test_a_rate_of_the_warm_up(store: ResultsStore) -> None:
     measured = leg(scenarios={"Offline": {"target_qps": {"warmup_share": 1.25}}})
     rate = target_qps(measured, WARMUP, store, prints())
     assert (rate.target_qps, rate.origin) == (50, "warm-up x 1.25")
+
+
+def test_a_rate_of_trajectories_is_that_of_turns_over_how_many_one_has(store: ResultsStore) -> None:
+    measured = {"Offline": {"target_qps": {"warmup_share": 1.25}}}
+    rate = target_qps(agentic("Offline", scenarios=measured), WARMUP, store, prints(), turns=6.25)
+    assert (rate.target_qps, rate.origin) == (8, "warm-up x 1.25 / 6.2 turns")
+    salted = agentic("Offline", scenarios=measured, agentic={"salt": "run"})
+    with pytest.raises(ConfigError, match="not known before its prompts are salted") as caught:
+        target_qps(salted, WARMUP, store, prints())
+    assert "agentic.salt" in (caught.value.mend or "")
+    accuracy = agentic("Offline", "accuracy", scenarios=measured, agentic={"salt": "run"})
+    assert target_qps(accuracy, WARMUP, store, prints()).target_qps == 50
 
 
 @pytest.mark.parametrize("warmup", [None, WARMUP.model_copy(update={"samples_per_s": 0.0})])

@@ -24,7 +24,7 @@ from harness.runs.verdict import _expectation, conclude
 from tests.gate import full_length
 from tests.ledger.made_records import record
 from tests.logs.loadgen_runs import edit
-from tests.runs.made_legs import PACK, leg
+from tests.runs.made_legs import AGENTIC, PACK, agentic, leg
 
 CONF = "*.Offline.target_qps = 10\n*.Offline.min_query_count = 6396\n"
 QPS = {"accuracy": "10", "TEST07": "8000", "TEST09": "8000"}
@@ -254,6 +254,19 @@ def test_a_stand_in_of_fewer_rows_is_judged_by_them_and_by_the_rounds_duration()
     )
     short = _expectation(leg(short=True), 64, whole=False)
     assert short.min_duration_ms == leg(short=True).config.test_run.min_duration_ms < ruled.min_duration_ms
+
+
+def test_trajectories_are_judged_by_their_own_library_whole_or_not() -> None:
+    ruled = Expectation.of_round(PACK, AGENTIC, "SingleStream", "performance")
+    assert (ruled.dataset_rows, ruled.more_rows) == (995, True)
+    own = _expectation(agentic(), 1000, whole=True, different=20)
+    assert (own.dataset_rows, own.logged_rows, own.more_rows, own.issued_rows) == (1000, 1000, False, 20)
+    assert own.min_duration_ms == own.measured_duration_ms == ruled.min_duration_ms
+    short = _expectation(agentic("Offline", short=True), 3, whole=False, different=3)
+    assert (short.dataset_rows, short.issued_rows) == (3, 3)
+    assert short.min_duration_ms == agentic(short=True).config.test_run.min_duration_ms
+    questions = _expectation(agentic("SingleStream", "accuracy"), 995, whole=True)
+    assert questions == Expectation.of_round(PACK, AGENTIC, "SingleStream", "accuracy")
 
 
 # -- audits ------------------------------------------------------------------------------------------------------------

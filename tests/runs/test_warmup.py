@@ -109,6 +109,17 @@ def test_chats_are_counted_as_the_server_counts(tmp_path: Path) -> None:
     assert (warmup.requests, warmup.answers, warmup.output_tokens) == (3, 3, 21)
 
 
+def test_whole_replies_are_had_where_they_are_logged_and_a_server_that_does_not_count_says_so(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    engine.say(replies({0: "a"}, tokens=-1))
+    answered = ask(engine, chats(1), SAMPLING, dataset="canary", patience_s=5, work=tmp_path, logged="reply")
+    assert json.loads(answered.data[0]) == {"content": "a"}
+    assert engine.submitted[0].workload.usage_optional
+    engine.say(replies({0: "a"}, tokens=-1))
+    warmup = warm_up(engine, chats(1), SAMPLING, patience_s=5, work=tmp_path, logged="reply")
+    assert (warmup.answers, warmup.output_tokens) == (1, 0)
+
+
 def test_a_chat_that_fails_leaves_no_file(tmp_path: Path) -> None:
     engine = FakeEngine()
     engine.say(Failure(0, "http_400", "too long"))
