@@ -18,6 +18,7 @@ from harness.benchmarks.base import (
     ScriptedReplies,
     SubsetScore,
     file_sha256,
+    forget_run,
 )
 from harness.engines.base import PromptTable
 from harness.engines.bodies import BodyStore
@@ -56,6 +57,30 @@ def test_chats_are_as_long_as_their_store_says(tmp_path: Path) -> None:
     assert prepared.head(1).prompt_tokens.tolist() == [9]
     assert prepared.head(0).max_prompt_tokens == 0
     assert prepared.head(1).chats == store.path
+
+
+def test_trajectories_are_as_long_as_their_longest_chat(tmp_path: Path) -> None:
+    bodies = [{"messages": [{"role": "user", "content": "x"}]}] * 6
+    store = BodyStore.write(tmp_path / "chats", bodies, sessions=[0, 0, 1, 2, 2, 2], tokens=[4, 9, 7, 1, 30, 2])
+    asked = replace(dataset(), prompts=PromptTable.empty(2), trajectories=True)
+    assert asked.prompt_tokens.tolist() == [0, 0]
+    prepared = replace(asked, chats=store.path)
+    assert prepared.prompt_tokens.tolist() == [9, 7]
+    assert prepared.head(1).prompt_tokens.tolist() == [9]
+    assert prepared.head(0).max_prompt_tokens == 0
+    third = replace(prepared, prompts=PromptTable.empty(3), subsets=("a",) * 3, ground_truth=(None,) * 3)
+    assert third.prompt_tokens.tolist() == [9, 7, 30]
+
+
+def test_what_a_run_made_for_itself_is_taken_away(tmp_path: Path) -> None:
+    own, shared = tmp_path / "run" / "chats", tmp_path / "chats"
+    own.parent.mkdir()
+    for path in (own, shared):
+        path.write_text("")
+        for _ in range(2):
+            forget_run(replace(dataset(), chats=path), own.parent)
+    assert (own.exists(), shared.exists()) == (False, True)
+    forget_run(dataset(), own.parent)
 
 
 def test_questions_are_counted() -> None:

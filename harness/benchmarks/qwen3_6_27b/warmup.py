@@ -40,7 +40,7 @@ def _chat(seed: int, number: int, length: int, more: Mapping[str, Any]) -> dict[
     }
     room = length - len(orjson.dumps(chat))
     for said, _ in steps:
-        size = len(orjson.dumps(said))
+        size = len(orjson.dumps(said)) - 1  # a comma before each, and no brackets
         if size > room:
             break
         chat["messages"] = [*chat["messages"], *said]
