@@ -7,6 +7,7 @@ a last column that the code does not fill is written by hand and kept. A test fa
 from __future__ import annotations
 
 import enum
+import functools
 import importlib
 import json
 import pkgutil
@@ -20,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import annotated_types as at
+import pyarrow as pa
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from harness import env, gate
 from harness.gate.findings import rules
-from harness.ledger.samples import SCHEMA
+from harness.ledger import samples, turns
 from harness.rules import Ruling, engine_keys, load
 
 DOCS = Path(__file__).parent
@@ -163,9 +165,9 @@ def _means(keys: engine_keys.EngineKeys, name: engine_keys.MeaningName) -> str:
     return f"{turned}`{meaning.key}` ({json.dumps(meaning.default)})"
 
 
-def _samples() -> Table:
+def _columns(schema: pa.Schema) -> Table:
     rows: list[tuple[str | None, ...]] = []
-    for field in SCHEMA:
+    for field in schema:
         said = (field.metadata or {}).get(b"is")
         rows.append((f"`{field.name}`", str(field.type).partition("<")[0], said.decode() if said else None))
     return Table(("column", "type", "meaning"), rows)
@@ -228,7 +230,8 @@ _TABLES: dict[str, Callable[..., Table]] = {
     "rulings": _rulings,
     "key_lists": _key_lists,
     "key_meanings": _key_meanings,
-    "samples": _samples,
+    "samples": functools.partial(_columns, samples.SCHEMA),
+    "turns": functools.partial(_columns, turns.SCHEMA),
     "fields": _fields,
 }
 

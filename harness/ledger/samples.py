@@ -35,8 +35,12 @@ SCHEMA = pa.schema(
         pa.field("engine_first_token_ns", pa.int64(), metadata={"is": "when the engine had its first token; -1 never"}),
         pa.field("engine_done_ns", pa.int64(), metadata={"is": "when the engine had its last; -1 never"}),
         pa.field("prompt_tokens", pa.int64()),
-        pa.field("answer_tokens", pa.int64(), metadata={"is": "tokens handed to LoadGen; -1 for a failed sample"}),
-        pa.field("finish", pa.int8(), metadata={"is": "0 stop token, 1 output cap, -1 no answer"}),
+        pa.field(
+            "answer_tokens",
+            pa.int64(),
+            metadata={"is": "tokens handed to LoadGen; -1 for a failed sample, or not counted"},
+        ),
+        pa.field("finish", pa.int8(), metadata={"is": "0 stop token, 1 output cap, 2 tool calls, -1 no answer"}),
         pa.field("state", pa.int8(), metadata={"is": "0 answered, 1 failed, 2 outstanding"}),
         pa.field("replica", pa.dictionary(pa.int16(), pa.string())),
     ]
