@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from harness.cli.check_profile import add_options, refuse_lone_options, run_profile
 from harness.cli.console import ERR, OUT
 from harness.errors import EXIT_OK, ConfigError, HarnessError, MissingError, Refused
 from harness.gate.agreement import Assessment, assess
@@ -35,10 +36,13 @@ def run(argv: Sequence[str]) -> int:
     All that was found is shown first, whatever else fails.
     """
     args = _parser().parse_args(argv)
+    refuse_lone_options(args)
     for target in (args.json, args.report_dir):
         _refuse_inside(args.input, target)
     _refuse_unreadable(args.input)
     pack = load(args.round)
+    if args.profile is not None:
+        return run_profile(args, pack)
     report = check_tree(args.input, pack, args.submitter, originals=args.originals)
     official = run_official(args.input, args.round, args.submitter, report_dir=args.report_dir)
     checked = assess(report, official)
@@ -63,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=("text", "github"), default="text", help="what is printed")
     help_ = f"keep {FINDINGS_JSON}, {FINDINGS_TXT}, and the official checker's log and table here"
     parser.add_argument("--report-dir", type=Path, metavar="DIR", help=help_)
+    add_options(parser)
     return parser
 
 

@@ -21,7 +21,7 @@ SHOWN = 20
 """Places of one rule that a terminal is shown."""
 
 _HEADS = ("benchmark", "scenario", "layout", "gate", "official", "result", "accuracy")
-_STYLES = {
+STYLES = {
     "pass": "green",
     "review": "yellow",
     "reject": "red",
@@ -43,8 +43,8 @@ def lines(checked: Assessment, *, shown: int | None = SHOWN) -> Iterator[Text]:
     for severity, some in itertools.groupby(checked.findings, key=lambda f: f.severity):
         yield Text()
         yield Text(severity.value, "bold")
-        for group in _groups(some):
-            yield from _rule_lines(group, shown)
+        for group in rules_together(some):
+            yield from rule_lines(group, shown)
 
 
 def plain(some: Iterable[Text]) -> str:
@@ -62,7 +62,7 @@ def workflow_lines(checked: Assessment) -> Iterator[str]:
 def _counts_line(checked: Assessment) -> Text:
     verdict = checked.verdict.value
     found = ", ".join(f"{number} {name}" for name, number in counts(checked.findings).items())
-    return Text.assemble(f"gate {checked.report.round}: ", (verdict, f"bold {_STYLES[verdict]}"), f" ({found})")
+    return Text.assemble(f"gate {checked.report.round}: ", (verdict, f"bold {STYLES[verdict]}"), f" ({found})")
 
 
 def _official_lines(official: OfficialReport) -> Iterator[Text]:
@@ -105,7 +105,7 @@ def _cells(row: RowReport, official: OfficialReport) -> tuple[str, ...]:
 def _line(cells: Iterable[str], widths: Iterable[int], style: str = "") -> Text:
     line = Text("  ", style)
     for cell, width in zip(cells, widths, strict=True):
-        line.append(cell, style or _STYLES.get(cell, ""))
+        line.append(cell, style or STYLES.get(cell, ""))
         line.append(" " * (width - cell_len(cell)) + _GAP)
     line.rstrip()
     return line
@@ -128,7 +128,7 @@ def _first(reasons: tuple[str, ...]) -> str:
     return "; ".join(reasons[:SHOWN]) + more
 
 
-def _groups(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
+def rules_together(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
     """Findings of one rule from one source together; a rule's sources stay beside each other."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
@@ -136,7 +136,7 @@ def _groups(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
     return groups.values()
 
 
-def _rule_lines(findings: list[Finding], shown: int | None) -> Iterator[Text]:
+def rule_lines(findings: list[Finding], shown: int | None) -> Iterator[Text]:
     """A rule once, then where it is broken; what is the same everywhere is said once."""
     yield Text.assemble("  ", (findings[0].rule, "bold"), (f"  ({findings[0].source})", "dim"))
     shared = len({finding.expected for finding in findings}) == 1
