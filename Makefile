@@ -113,6 +113,7 @@ bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/noop.py
 	$(PY) benchmarks/http_client.py
 	$(PY) benchmarks/torch_engine.py
+	$(PY) benchmarks/torch_sessions.py
 	$(PY) benchmarks/harness_overhead.py
 	$(PY) benchmarks/gate.py
 	$(PY) benchmarks/scoring.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from harness.engines.chats import qwen3_vocab
@@ -15,9 +16,7 @@ def save_qwen3_tokenizer(folder: Path, template: str) -> None:
     known = qwen3_vocab.vocabulary()
     tokenizer = Qwen2Tokenizer(
         vocab={qwen3_vocab.spelled(token): rank for token, rank in known.ranks.items()},
-        merges=[
-            (qwen3_vocab.spelled(left), qwen3_vocab.spelled(right)) for left, right in BytePairs(known.ranks).merges()
-        ],
+        merges=_merges(),
         unk_token=None,
         eos_token=None,
         pad_token=None,
@@ -30,3 +29,10 @@ def save_qwen3_tokenizer(folder: Path, template: str) -> None:
     tokenizer.eos_token, tokenizer.pad_token = "<|im_end|>", "<|endoftext|>"
     tokenizer.chat_template = template
     tokenizer.save_pretrained(folder)
+
+
+@functools.cache
+def _merges() -> list[tuple[str, str]]:
+    """Worked out once a process; that takes longer than all else about a stand-in."""
+    pairs = BytePairs(qwen3_vocab.vocabulary().ranks).merges()
+    return [(qwen3_vocab.spelled(left), qwen3_vocab.spelled(right)) for left, right in pairs]
