@@ -9,7 +9,7 @@ from harness.benchmarks.qwen3_6_27b.store import Library
 from harness.errors import RunBroke
 from harness.ledger.samples import Int64
 from harness.ledger.turn_report import Inline, InlineDomain
-from harness.ledger.turns import TurnReply, TurnState
+from harness.ledger.turns import TURN_REPLIES, TurnReply, TurnState
 
 
 def inline_score(library: Library, turns: Mapping[str, Int64], replies: Iterable[TurnReply]) -> Inline:
@@ -41,12 +41,15 @@ def _issued(library: Library, turns: Mapping[str, Int64], replies: Iterable[Turn
             continue
         key = each.sample, each.row, each.turn
         if key not in waiting:
-            raise RunBroke(f"a reply to turn {each.turn} of sample {each.sample}, which the turns do not tell of once")
+            raise RunBroke(
+                f"a reply to turn {each.turn} of sample {each.sample}, which the turns do not tell of once",
+                where=TURN_REPLIES,
+            )
         waiting.remove(key)
         yield Issued(library.trajectory(each.row), each.turn, each.reply)
     if waiting:
         sample, _, turn = min(waiting)
-        raise RunBroke(f"turn {turn} of sample {sample} was answered, and its reply was not kept")
+        raise RunBroke(f"turn {turn} of sample {sample} was answered, and its reply was not kept", where=TURN_REPLIES)
     for row, turn in zip(turns["row"][~answered].tolist(), turns["turn"][~answered].tolist(), strict=True):
         yield Issued(library.trajectory(row), turn, None)
 
