@@ -12,14 +12,18 @@ from pathlib import Path
 import orjson
 import pytest
 
+from harness.benchmarks.base import ScriptedReplies
 from harness.benchmarks.qwen3_6_27b import fetch
+from harness.benchmarks.qwen3_6_27b.benchmark import bind
 from harness.benchmarks.qwen3_6_27b.dataset import TrajectorySet, read
+from harness.benchmarks.qwen3_6_27b.files import NAME
 from harness.benchmarks.qwen3_6_27b.inline import Issued, scorable, score
 from harness.benchmarks.qwen3_6_27b.requests import request
 from harness.benchmarks.qwen3_6_27b.salts import Salts
 from harness.benchmarks.qwen3_6_27b.sampling import asked_by_run
 from harness.benchmarks.qwen3_6_27b.store import Library, build
-from tests.benchmarks.qwen3_6_27b.made import REAL, RULES, call, needs_real
+from harness.engines.bodies import BodyStore
+from tests.benchmarks.qwen3_6_27b.made import PACK, REAL, RULES, call, needs_real
 
 pytestmark = [pytest.mark.shared, needs_real]
 
@@ -98,3 +102,27 @@ def test_the_scores_of_answers_that_never_change(real: TrajectorySet, script: st
     assert (found.issued, found.scored, found.missing) == (1007, RULES.performance_data.value.scorable_turns, 0)
     assert found.score is not None
     assert (found.score if script is None else round(found.score, 4)) == wanted
+
+
+def test_the_benchmark_of_it(real: TrajectorySet, tmp_path: Path) -> None:
+    """All 50 repeats are rows; a short run makes no more of them than it asks, and recorded answers score 1."""
+    folder = tmp_path / NAME
+    folder.mkdir()
+    (folder / real.file.path.name).symlink_to(real.file.path)
+    benchmark = bind(PACK)
+    rows = benchmark.dataset(tmp_path, "trajectories")
+    assert (rows.rows, rows.whole, rows.stand_in) == (1000, True, False)
+    short = benchmark.prepare(rows.head(20), tmp_path, lambda _: None)
+    assert short.chats is not None
+    assert len(BodyStore.open(short.chats)) == real.turns
+    script = benchmark.scripted_answers(short, {}, seed=0, answer_tokens=8)
+    assert isinstance(script, ScriptedReplies)
+    answers = iter(range(len(script)))
+    found = score(
+        Issued(each, place, orjson.loads(script[next(answers)]))
+        for each in real.trajectories
+        for place in range(len(each.turns))
+    )
+    assert (found.score, found.issued, found.missing) == (1.0, real.turns, 0)
+    chats = list(benchmark.warmup_prompts(8, like=short, seed=0))
+    assert max(len(orjson.dumps(chat)) for chat in chats) < 125_000
