@@ -15,7 +15,7 @@ from harness.errors import EXIT_OK, ConfigError, Refused, UnknownName
 from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord
 from harness.report.progress import LinePrinter
-from harness.report.tables import runs_table
+from harness.report.tables import runs_table, turns_of_runs
 from harness.runs.endpoints_import import import_run, one_row
 from harness.runs.endpoints_session import ClientSession
 from harness.runs.plan import LEGS, TEST_MODES, Selection, notes, plan
@@ -115,6 +115,7 @@ def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[s
             resume=options.resume,
         )
     OUT.print(runs_table(ResultsStore(options.results_dir).root, records))
+    OUT.print(turns_of_runs(ResultsStore(options.results_dir), records), end="")
     return EXIT_OK if all(map(_valid, records)) else Refused.exit_code
 
 

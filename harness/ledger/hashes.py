@@ -11,8 +11,14 @@ from harness.ledger.store import ACCURACY_TXT, AUDIT_CONFIG, LOGS, SAMPLES, USER
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """LoadGen's logs, samples.arrow, what LoadGen was told, the texts on accuracy; by path below the run's folder."""
-    own = (SAMPLES, USER_CONF, AUDIT_CONFIG, ACCURACY_TXT)
+    """LoadGen's logs, samples.arrow, what is kept of turns, what LoadGen was told, the texts on accuracy; by path below
+    the run's folder.
+    """
+    # Who only asks for a version need not wait for Arrow.
+    from harness.ledger.turn_report import TURN_REPORT
+    from harness.ledger.turns import TURN_REPLIES, TURNS
+
+    own = (SAMPLES, TURNS, TURN_REPLIES, TURN_REPORT, USER_CONF, AUDIT_CONFIG, ACCURACY_TXT)
     paths = [*sorted((folder / LOGS).glob("*")), *(folder / name for name in own), *sorted(folder.glob(VERIFY))]
     return {path.relative_to(folder).as_posix(): sha256(path) for path in paths if path.is_file()}
 

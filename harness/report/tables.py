@@ -11,7 +11,11 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from harness.ledger import RunRecord, State
+from harness.errors import MissingError
+from harness.ledger import ResultsStore, RunRecord, State
+from harness.ledger.record import RunId
+from harness.ledger.turn_report import read_turn_report
+from harness.report.turns import turn_tables
 
 _COLOURS = {"VALID": "green", "INVALID": "red", "broken": "red", "interrupted": "yellow", "running": "cyan"}
 UNVERIFIED = "Figures not verified by MLCommons Association."
@@ -39,6 +43,24 @@ def runs_table(root: Path, records: Iterable[RunRecord]) -> Group:
     parts.append(escape(f"runs: {root}/<system>/<benchmark>/<scenario>/<leg>/attempt_<nn>/"))
     parts.append(UNVERIFIED)
     return Group(*parts)
+
+
+def turns_of_runs(store: ResultsStore, records: Iterable[RunRecord]) -> Group:
+    """What the turns of runs of trajectories came to, run by run; nothing where there are none."""
+    parts: list[RenderableType] = []
+    for record in records:
+        if record.turn_figures is not None:
+            parts += [escape(str(record.id)), _turns(store, record.id)]
+    return Group(*parts)
+
+
+def _turns(store: ResultsStore, run: RunId) -> RenderableType:
+    attempts = store.attempts(run.system, run.benchmark, run.scenario, run.leg)
+    folder = next((stored.folder for stored in attempts if stored.record.id == run), store.root)
+    try:
+        return turn_tables(read_turn_report(folder))
+    except MissingError as error:  # the record has the main figures
+        return escape(error.what)
 
 
 def verdict_word(record: RunRecord) -> str:

@@ -75,7 +75,8 @@ def _scripted(config: ScriptedEngine, benchmark: Benchmark, tables: Sequence[Ask
         chats = asked.dataset.chats is not None or asked.dataset.trajectories
         if chats or (asked.which != "performance" and config.right):
             table = asked.dataset.table
-            written[table] = written.get(table) or _write(config, benchmark, asked, work / f"answers-{table}.npz")
+            shares = _shares(config, asked, tables)
+            written[table] = written.get(table) or _write(config, benchmark, asked, shares, work)
             answers[asked.name] = written[table]
     return EngineSpec(
         kind="scripted",
@@ -91,20 +92,20 @@ def _scripted(config: ScriptedEngine, benchmark: Benchmark, tables: Sequence[Ask
     )
 
 
-def _write(config: ScriptedEngine, benchmark: Benchmark, asked: Asked, path: Path) -> str:
-    shares = _shares(config, asked)
+def _write(config: ScriptedEngine, benchmark: Benchmark, asked: Asked, shares: dict[str, float], work: Path) -> str:
+    path = work / f"answers-{asked.dataset.table}.npz"
     benchmark.scripted_answers(asked.dataset, shares, seed=config.seed, answer_tokens=config.answer_tokens).write(path)
     return str(path.absolute())
 
 
-def _shares(config: ScriptedEngine, asked: Asked) -> dict[str, float]:
-    """The shares of a table. An audit has some of the subsets alone; what no table has, the accuracy table tells."""
-    if asked.which == "accuracy":
-        return config.right
+def _shares(config: ScriptedEngine, asked: Asked, tables: Sequence[Asked]) -> dict[str, float]:
+    """The shares of a table's own subsets; of what no table has, the accuracy table tells."""
     if not config.right:
         return {}
-    there = set(asked.dataset.subsets)
-    return {subset: share for subset, share in config.right.items() if subset in there}
+    own = set(asked.dataset.subsets)
+    if asked.which == "accuracy":
+        own |= config.right.keys() - {subset for each in tables for subset in each.dataset.subsets}
+    return {subset: share for subset, share in config.right.items() if subset in own}
 
 
 def _service(service: ServiceTime, mean_ms: float) -> dict[str, object]:

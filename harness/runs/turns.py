@@ -1,22 +1,25 @@
-"""What the turns of a run of trajectories came to, for its record and its verdict."""
+"""What the turns of a run of trajectories came to: turns.json, what the record keeps of it, what is wrong with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from harness.benchmarks.base import Dataset
 from harness.clients.loadgen.job import OUTCOME, Outcome
+from harness.config.engines import ScriptedEngine, ServedCheckpoint, TinyCheckpoint
+from harness.config.models import Engine
 from harness.errors import RunBroke
 from harness.gate.findings import Finding
 from harness.gate.ledger_rules import TURNS_COUNTED, TURNS_FAILED, TURNS_SKIPPED
+from harness.ledger import RunRecord
 from harness.ledger.record import TurnCounts, TurnFigures
-from harness.ledger.samples import NONE, Int64
-from harness.ledger.turns import TURNS, TurnState, read_turns
+from harness.ledger.turn_report import States, TurnReport
+from harness.ledger.turns import TURNS
+from harness.runs.plan import PlannedLeg
+from harness.runs.trajectories import asking_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,72 +30,56 @@ class JudgedTurns:
     findings: tuple[Finding, ...]
 
 
-def judge_turns(folder: Path, outcome: Outcome, dataset: Dataset) -> JudgedTurns | None:
-    """Judges the turns of a run; None where a sample was one request.
+def judge_turns(
+    leg: PlannedLeg, folder: Path, record: RunRecord, outcome: Outcome, dataset: Dataset
+) -> JudgedTurns | None:
+    """Judges the turns of a run and writes turns.json; None where a sample was one request.
 
-    Raises RunBroke where they were not counted, MissingError where turns.arrow cannot be read.
+    ``dataset`` has the rows that were asked. Raises RunBroke where turns were not counted, or do not fit what they came
+    to, MissingError where they cannot be read.
     """
     if not dataset.trajectories:
         return None
     if outcome.turns is None:
         raise RunBroke("the worker counted no turns", where=folder / OUTCOME)
-    turns = read_turns(folder / TURNS)
-    return JudgedTurns(_figures(turns, _ids(dataset)), tuple(_findings(turns, outcome.turns)))
+    report = _report(leg, folder, dataclasses.replace(dataset, salt=record.dataset.salt))
+    return JudgedTurns(_kept(report), tuple(_findings(report.turns, outcome.turns)))
 
 
-def counted(turns: Mapping[str, Int64]) -> TurnCounts:
-    """How many turns of each state there are in the columns of a turns.arrow."""
-    of = np.bincount(turns["state"], minlength=len(TurnState)).tolist()
-    return TurnCounts(
-        issued=int((turns["issued_ns"] != NONE).sum()),
-        answered=of[TurnState.ANSWERED],
-        failed=of[TurnState.FAILED],
-        skipped=of[TurnState.SKIPPED],
-        outstanding=of[TurnState.OUTSTANDING],
+def _report(leg: PlannedLeg, folder: Path, dataset: Dataset) -> TurnReport:
+    from harness.benchmarks.qwen3_6_27b.tables import library_of
+    from harness.runs.turn_figures import write_turn_figures
+
+    return write_turn_figures(folder, library_of(dataset, asking_of(leg)), tokenizer=tokenizer_of(leg.engine))
+
+
+def tokenizer_of(engine: Engine) -> Path | None:
+    """The checkpoint whose tokenizer counts what a server does not; None for stand-ins, which have Qwen3's."""
+    if isinstance(engine, ScriptedEngine) or isinstance(engine.checkpoint, TinyCheckpoint):
+        return None
+    checkpoint = engine.checkpoint
+    return checkpoint.path if isinstance(checkpoint, ServedCheckpoint) else checkpoint
+
+
+def _kept(report: TurnReport) -> TurnFigures:
+    return TurnFigures(
+        mean_latency_ns=None if report.latency_ns is None else report.latency_ns.mean,
+        turns_per_s=report.turns_per_s,
+        inline_score=report.inline.score,
+        issued=report.issued_times,
     )
 
 
-def _findings(turns: Mapping[str, Int64], told: TurnCounts) -> Iterator[Finding]:
+def _findings(there: States, told: TurnCounts) -> Iterator[Finding]:
     if told.failed:
         yield TURNS_FAILED.broken(OUTCOME, f"{told.failed} of {told.issued} issued turns failed")
     if told.skipped:
         found = f"{told.skipped} of {told.turns} turns were never asked: one before them had failed"
         yield TURNS_SKIPPED.broken(OUTCOME, found)
-    there = counted(turns)
-    if there != told:
-        yield TURNS_COUNTED.broken(TURNS, _told(there), _told(told))
+    counted = TurnCounts(**there.model_dump(exclude={"turns"}))
+    if counted != told:
+        yield TURNS_COUNTED.broken(TURNS, _told(counted), _told(told))
 
 
 def _told(counts: TurnCounts) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.model_dump().items())
-
-
-def _ids(dataset: Dataset) -> list[str]:
-    """The ids of the trajectories, as their file has them."""
-    from harness.benchmarks.qwen3_6_27b.tables import source_of
-
-    return [trajectory.id for trajectory in source_of(dataset).trajectories]
-
-
-def _figures(turns: Mapping[str, Int64], ids: Sequence[str]) -> TurnFigures:
-    answered = turns["state"] == TurnState.ANSWERED
-    latency = (turns["done_ns"] - turns["issued_ns"])[answered]
-    seconds = _span_s(turns, answered)
-    return TurnFigures(
-        mean_latency_ns=float(latency.mean()) if len(latency) else None,
-        turns_per_s=len(latency) / seconds if seconds else None,
-        issued=_issued(turns, ids),
-    )
-
-
-def _issued(turns: Mapping[str, Int64], ids: Sequence[str]) -> dict[str, int]:
-    """How often each was issued, its repeats together: the library has all of them once, then again."""
-    rows = turns["row"][turns["turn"] == 0]
-    times = np.bincount(rows % len(ids), minlength=len(ids)).tolist()
-    return dict(zip(ids, times, strict=True))
-
-
-def _span_s(turns: Mapping[str, Int64], answered: npt.NDArray[np.bool_]) -> float | None:
-    if not answered.any():
-        return None
-    return float(turns["done_ns"][answered].max() - turns["issued_ns"][answered].min()) / 1e9

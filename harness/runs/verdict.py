@@ -73,7 +73,7 @@ def conclude(
         coverage=coverage,
         label=f"{LOGS}/{DETAIL}",
     )
-    turns = judge_turns(folder, outcome, dataset)
+    turns = judge_turns(leg, folder, record, outcome, dataset.head(rows)) if leg.leg == PERFORMANCE else None
     findings = [
         *(audited.findings if audited else ()),
         *check_run(facts),
