@@ -48,11 +48,13 @@ def refuse_lone_options(args: argparse.Namespace) -> None:
     """ConfigError for options of profiles without one, and of trees with one."""
     of_profiles = {"--dataset": args.dataset, "--tokenizer": args.tokenizer, "--region": args.region}
     of_trees = {"--submitter": args.submitter, "--originals": args.originals, "--report-dir": args.report_dir}
-    wrong = of_profiles if args.profile is None else of_trees
-    for option, value in wrong.items():
-        if value:
-            says = "is for --profile" if args.profile is None else "is for trees, and --profile checks a report"
-            raise ConfigError(f"{option} {says}", where=option, mend="leave one of them out")
+    mend = "leave one of them out"
+    for option, value in of_profiles.items():
+        if value and args.profile is None:
+            raise ConfigError(f"{option} is for --profile", where=option, mend=mend)
+    for option, value in of_trees.items():
+        if value and args.profile is not None:
+            raise ConfigError(f"{option} is for trees, and --profile checks a report", where=option, mend=mend)
 
 
 def run_profile(args: argparse.Namespace, pack: RulePack) -> int:
