@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.benchmarks.qwen3_6_27b.dataset import read_file
 from harness.benchmarks.qwen3_6_27b.requests import request
 from harness.benchmarks.qwen3_6_27b.store import Library
 from harness.engines.chats import qwen3_vocab
@@ -20,6 +21,7 @@ from harness.ledger.turn_report import TURN_REPORT, Spread, TurnReport, read_tur
 from harness.ledger.turns import TURN_REPLIES, TURNS, read_turn_replies
 from harness.runs.turn_figures import write_turn_figures
 from harness.runs.turn_times import TurnTimes
+from tests.benchmarks.qwen3_6_27b.made import REAL, needs_real
 from tests.runs.made_turns import MS, OUT, SKIPPED, A, F, MadeTurn, keep, small_library, turns_of
 
 S1 = 1_000
@@ -123,7 +125,7 @@ def whole_pass(library: Library, rows: list[int]) -> list[list[MadeTurn]]:
         made.append(
             [MadeTurn(A, clock + i, clock + i, clock + i + 1, 7, 9, 2, 0) for i in range(len(library.turns(row)))]
         )
-        clock += 10
+        clock += 100
     return made
 
 
@@ -134,6 +136,17 @@ def test_replaying_what_was_recorded_scores_exactly_one(tmp_path: Path, library:
     assert found.issued_times == {"a": 2, "b": 2, "c": 4}
     assert found.turns.answered == sum(len(library.turns(row)) for row in rows)
     assert found.notes == ()
+
+
+@pytest.mark.shared
+@needs_real
+def test_replaying_the_round_s_own_trajectories_scores_exactly_one(tmp_path: Path) -> None:
+    library = Library(read_file(REAL), 1)
+    rows = list(range(library.rows))
+    found = report(tmp_path, library, rows, whole_pass(library, rows))
+    assert (found.inline.score, found.inline.recorded, found.inline.scored) == (1.0, 1007, 1006)
+    assert (found.turns.answered, found.trajectories.completed) == (1007, 20)
+    assert set(found.issued_times.values()) == {1}
 
 
 def test_a_turn_of_one_token_has_no_time_per_token(tmp_path: Path, library: Library) -> None:
