@@ -19,7 +19,7 @@ from harness.engines.bodies import chat_of_prompt
 from harness.engines.chats import qwen3_vocab, tool_prompts
 from harness.engines.chats.problems import BadChat
 from harness.engines.chats.replies import as_replies_with_calls
-from harness.engines.slot_prompts import Prompt, Tell, TokenIds, Unservable, as_ids
+from harness.engines.slot_prompts import Prompt, TokenIds, Unservable
 from harness.engines.slots import Plan
 from harness.engines.torch_attention import Ragged
 from harness.engines.torch_chats import StoredChats, end_tokens
@@ -52,22 +52,26 @@ class DeepseekV3(TokenIds):
         self._conversations = tool_prompts.Conversations(_SESSIONS_PER_SLOT * slots)
 
     def read(self, requests: Requests, place: int) -> Prompt:
-        """A chat of a store, a chat that is the prompt itself, or ids."""
-        workload = requests.workload
-        if not workload.bodies and not workload.chat_prompts:
+        """A chat of a store, a chat that is the prompt itself, or ids.
+
+        Both kinds of chats are answered by replies: of ids alone nobody hears how much of a prompt was there already.
+        """
+        if not requests.workload.bodies and not requests.workload.chat_prompts:
             return super().read(requests, place)
-        session: Hashable | None
-        tell: Tell
         try:
-            if workload.bodies:
-                stored = self._chats.read(requests, place)
-                chat, session, tell = tool_prompts.parsed(stored.body), stored.session, as_replies_with_calls
-            else:
-                chat = tool_prompts.parsed(chat_of_prompt(requests.prompt(place)))
-                session, tell = tool_prompts.session_of(chat), as_ids
-            return Prompt(self._conversations.ids(chat, session), self._ends, None, tell, session)
+            chat, session = self._chat(requests, place)
+            ids = self._conversations.ids(chat, session)
         except BadChat as problem:
             raise Unservable(problem.kind, str(problem)) from None
+        return Prompt(ids, self._ends, tell=as_replies_with_calls, session=session)
+
+    def _chat(self, requests: Requests, place: int) -> tuple[tool_prompts.Chat, Hashable | None]:
+        """The chat that is asked, and its session."""
+        if requests.workload.bodies:
+            stored = self._chats.read(requests, place)
+            return tool_prompts.parsed(stored.body), stored.session
+        chat = tool_prompts.parsed(chat_of_prompt(requests.prompt(place)))
+        return chat, tool_prompts.session_of(chat)
 
     def forget(self) -> None:
         """Every session begins anew."""

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.engines.base import Failure, Finish, PromptTable, Replies, Requests, Sampling, TokenEvents, Workload
+from harness.engines.base import (
+    Failure,
+    Finish,
+    PromptTable,
+    Replies,
+    Requests,
+    Sampling,
+    TokenEvents,
+    Tokens,
+    Workload,
+)
 from harness.engines.bodies import NO_SESSION, BodyStore, chat_as_prompt
 from harness.engines.chats import qwen3_vocab
 from harness.engines.chats.tool_prompts import prompt_ids
@@ -257,18 +267,26 @@ def test_any_turns_of_many_sessions_are_answered_as_from_a_fresh_cache(
     assert any(cached for _, cached, _ in asked.counts.values()) == (slots > 1)
 
 
-def test_chats_that_are_prompts_say_their_session(core: TorchCore, generate: Generate) -> None:
+def test_chats_that_are_prompts_say_their_session_and_are_answered_by_replies(
+    core: TorchCore, generate: Generate
+) -> None:
     core.cancel()
     first, second = trajectory(0, 2)
-    before = core.counters()["cached_tokens"]
-    heard = Heard()
-    for number, chat in enumerate((first, second, second)):
+    shared = common(prompt_ids(first), prompt_ids(second))
+    for number, (chat, cached) in enumerate(((first, 0), (second, shared), (second, 0))):
         body = json.dumps(chat | ({"session": "s"} if number < 2 else {})).encode()
         load = Workload("test", Sampling(0.0, 1.0, 0, CAP, (), 0), TokenEvents.ALL, chat_prompts=True)
         core.submit(Requests(load, [number], [0], PromptTable.from_lists([chat_as_prompt(body).tolist()]), [0]))
-        heard.drain(core)
-    assert heard.answers == {n: generate(prompt_ids(chat), CAP) for n, chat in enumerate((first, second, second))}
-    assert core.counters()["cached_tokens"] - before == common(prompt_ids(first), prompt_ids(second))
+        tokens: list[int] = []
+        while core.wait_s() is not None:
+            for event in core.step():
+                if isinstance(event, Tokens):
+                    tokens += event.tokens.tolist()
+                else:
+                    assert isinstance(event, Replies)
+                    assert json.loads(bytes(event.data)) == {"content": qwen3_vocab.decode(tokens)}
+                    assert (event.numbers, event.tokens, event.cached_tokens) == ([number], [CAP], [cached])
+        assert tokens == generate(prompt_ids(chat), CAP)
 
 
 def test_chats_that_cannot_be_served_fail(core: TorchCore, tmp_path: Path) -> None:
