@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -61,7 +61,9 @@ class LegJob(_Strict):
     record vouches for: files may change between legs. ``table`` is the data set's, ``dataset`` what the engine calls
     it; ``chats`` are what is asked of it, None for prompts of token ids. ``model`` and ``scenario`` are LoadGen's.
     ``audit`` is the path of an audit.config, or "" for none. ``logged`` is what of a reply LoadGen is handed: its text,
-    or all of its JSON. ``replay`` is given where a row is a trajectory, the chats of one session.
+    or all of its JSON. ``replay`` is given where a row is a trajectory, the chats of one session. ``inside`` is the
+    spec of an engine whose core the worker is to have in its own process, in place of the one at ``engine``: of one
+    that only waits for a server, and has one replica.
     """
 
     folder: str
@@ -83,6 +85,7 @@ class LegJob(_Strict):
     watchdog_s: Annotated[float, Field(gt=0)]
     logged: Logged = "content"
     replay: Replay | None = None
+    inside: dict[str, Any] | None = None
 
     @model_validator(mode="after")
     def _trajectories_are_of_chats(self) -> LegJob:

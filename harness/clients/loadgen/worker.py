@@ -36,7 +36,9 @@ from harness.clients.loadgen.sut import LoadGenSut
 from harness.clients.loadgen.trajectories import TrajectoryEngine
 from harness.clients.loadgen.turn_record import FrozenTurns, TurnRecord
 from harness.engines.base import Engine
+from harness.engines.inside import InsideEngine
 from harness.engines.replicas import connect
+from harness.engines.start import EngineSpec, build_core
 from harness.errors import EXIT_OK, EngineDied, HarnessError, Interrupted, MissingError, RunBroke
 from harness.ledger.record import Counts, FailedSample
 from harness.ledger.samples import write_samples
@@ -59,7 +61,7 @@ class Worker:
         self._progress = progress
         self.folder = Path(job.folder)
         self.library = open_library(job)
-        self.engine: Engine = connect(job.engine)
+        self.engine: Engine = _engine(job)
         self.trajectories: TrajectoryEngine | None = None
         if isinstance(self.library, TrajectoryLibrary) and job.replay is not None:
             self.turns = TurnRecord(self.folder / TURN_REPLIES)
@@ -237,6 +239,12 @@ class Worker:
         if turns is not None:
             write_turns(self.folder / TURNS, turns.columns)
         write_atomically(self.folder / OUTCOME, outcome.model_dump_json(indent=1) + "\n")
+
+
+def _engine(job: LegJob) -> Engine:
+    if job.inside is None:
+        return connect(job.engine)
+    return InsideEngine(build_core(EngineSpec.parse(job.inside)))
 
 
 def _sentence(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from harness.clients.loadgen.job import ChatsFile, LegJob, Outcome, Replay
 from harness.clients.loadgen.launch import run_job
 from harness.clients.loadgen.user_conf import write
-from harness.engines.address import lanes_each
+from harness.engines.address import EngineAddress, lanes_each
 from harness.engines.base import Sampling
 from harness.engines.bodies import BodyStore
 from harness.engines.group import EngineGroup, Member, start_group
@@ -72,7 +72,12 @@ class Ran:
 
 
 def job(
-    folder: Path, group: EngineGroup, store: BodyStore, scenario: str, max_concurrency: int, **changes: Any
+    folder: Path,
+    engine: EngineGroup | EngineAddress,
+    store: BodyStore,
+    scenario: str,
+    max_concurrency: int,
+    **changes: Any,
 ) -> LegJob:
     """What the worker is told, with a user.conf that asks for short runs."""
     folder.mkdir()
@@ -92,7 +97,7 @@ def job(
         "scenario": scenario,
         "mode": "PerformanceOnly",
         "audit": "",
-        "engine": group.address,
+        "engine": engine if isinstance(engine, EngineAddress) else engine.address,
         "sampling": GREEDY,
         "min_answer_tokens": 1,
         "watchdog_s": 20,
