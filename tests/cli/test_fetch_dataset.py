@@ -10,7 +10,8 @@ from typing import NoReturn
 import pytest
 
 from harness import rules
-from harness.benchmarks.gpt_oss_120b.files import NAME, STAND_IN_FILE, TESTS_FOLDER
+from harness.benchmarks.gpt_oss_120b.files import NAME, TESTS_FOLDER
+from harness.benchmarks.standins import STAND_IN_FILE
 from harness.cli import fetch_dataset
 from harness.errors import ConfigError, DatasetError, MissingError, UnknownName
 from harness.rules import DatasetDownload, RulePack

@@ -22,7 +22,6 @@ from harness.benchmarks.gpt_oss_120b.files import (
     COUNT,
     NAME,
     OLD_TOKENS,
-    STAND_IN_FILE,
     STAND_IN_KEY,
     SUBSET,
     TOKENS,
@@ -30,6 +29,7 @@ from harness.benchmarks.gpt_oss_120b.files import (
     TableFiles,
     table_files,
 )
+from harness.benchmarks.standins import STAND_IN_FILE
 from harness.engines.base import Int64Array, PromptTable
 from harness.errors import DatasetError
 from harness.rules import TokenRules

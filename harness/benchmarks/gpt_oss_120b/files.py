@@ -29,7 +29,6 @@ SUBSET = "dataset"
 TESTS_FOLDER = "livecodebench"
 """LiveCodeBench's problems with their tests, in the data set's folder: a download of its own, not of MLCommons'."""
 
-STAND_IN_FILE = "STAND_IN.json"
 STAND_IN_KEY = b"harness.stand_in"
 """The key of the parquet schema's metadata that marks a table made by the harness."""
 

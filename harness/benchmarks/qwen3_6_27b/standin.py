@@ -26,9 +26,9 @@ TRAJECTORIES: Final = 3
 
 _README: Final = f"""# A stand-in for the data set of {NAME}
 
-Made by `python -m harness make_dataset` from a seed (STAND_IN.json says which). It has the file and fields of the
-benchmark's data set, and none of its content: the tasks are made up. Runs on it are demonstrations and can never be
-submitted.
+Made by `python -m harness make_dataset` from a seed (STAND_IN.json says which). It has the files and fields of the
+benchmark's data set, and none of its content: tasks and questions are made up. Runs on it are demonstrations and can
+never be submitted.
 """
 
 

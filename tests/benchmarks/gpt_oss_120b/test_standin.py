@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.benchmarks.base import Made
-from harness.benchmarks.gpt_oss_120b import files, standin, vocab
+from harness.benchmarks.gpt_oss_120b import standin, vocab
 from harness.benchmarks.gpt_oss_120b.dataset import Wanted, read
 from harness.benchmarks.gpt_oss_120b.score import score
 from harness.benchmarks.gpt_oss_120b.scripted import scripted_answers
 from harness.benchmarks.gpt_oss_120b.standin import Counts, Repeated, make_dataset
+from harness.benchmarks.standins import STAND_IN_FILE
 from harness.errors import ConfigError, MissingError
 from harness.rules import load
 from tests.benchmarks.gpt_oss_120b.conftest import SMALL, SMALL_ACCURACY
@@ -40,7 +41,7 @@ def names(folder: Path) -> set[str]:
 
 def test_it_has_the_files_and_columns_of_the_reference(small: Made) -> None:
     assert small.made
-    assert names(small.folder) == FILES | {files.STAND_IN_FILE, "README.md"}
+    assert names(small.folder) == FILES | {STAND_IN_FILE, "README.md"}
     assert set(small.sha256) == FILES
     for name in FILES:
         if name.endswith(".parquet"):
@@ -65,7 +66,7 @@ def test_the_reader_takes_it_and_sees_that_it_is_a_stand_in(small: Made) -> None
 
 def test_the_mark_survives_the_loss_of_its_file(small: Made, tmp_path: Path) -> None:
     folder = shutil.copytree(small.folder, tmp_path / "gpt-oss-120b")
-    (folder / files.STAND_IN_FILE).unlink()
+    (folder / STAND_IN_FILE).unlink()
     assert read(folder, "performance", Wanted(12, None, vocab.VOCAB_SIZE)).stand_in
 
 
@@ -112,7 +113,7 @@ def test_an_equal_one_is_left_alone_and_a_damaged_or_other_one_is_replaced(tmp_p
     (folder / "perf" / "perf_eval_ref.parquet").write_bytes(b"damaged")
     assert make_dataset(folder, seed=1, counts=counts).made
     assert make_dataset(folder, seed=2, counts=counts).made
-    (folder / files.STAND_IN_FILE).write_text("not JSON")
+    (folder / STAND_IN_FILE).write_text("not JSON")
     assert make_dataset(folder, seed=2, counts=counts).made
     assert not make_dataset(folder, seed=2, counts=counts).made
     assert [path.name for path in tmp_path.iterdir()] == ["gpt-oss-120b"]
@@ -144,7 +145,7 @@ def test_subsets_that_nobody_has_questions_for(tmp_path: Path) -> None:
 
 
 def test_it_says_what_it_is(small: Made) -> None:
-    content = json.loads((small.folder / files.STAND_IN_FILE).read_text())
+    content = json.loads((small.folder / STAND_IN_FILE).read_text())
     assert content["seed"] == 7
     assert "nothing that ran on it can be submitted" in content["what"]
     assert "never be submitted" in (small.folder / "README.md").read_text()
