@@ -128,8 +128,8 @@ def memory(work: Work, options: argparse.Namespace) -> bool:
     with server(Path(work.data), 0.0) as port:
         short, long = (run(OURS, replace(work, port=port, passes=passes)) for passes in (1, options.long))
     print(f"  {OURS:20} {line([short])}\n  {OURS:20} {line([long])}")
-    print(f"    {long.took.peak_mb - short.took.peak_mb:.1f} MB more than for one pass")
-    return Goal(f"memory of {options.long} passes", long.took.peak_mb, MEMORY_MB, "MB").judged()
+    print(f"    {long.memory_mb - short.memory_mb:.1f} MB more than for one pass")
+    return Goal(f"memory of {options.long} passes", long.memory_mb, MEMORY_MB, "MB").judged()
 
 
 _PARTS: Final[dict[str, Callable[[Work, argparse.Namespace], bool]]] = {
@@ -170,7 +170,7 @@ def line(runs: Sequence[Run]) -> str:
         f"first token {median(runs, lambda each: each.took.first_ms):6.3f} ms  "
         f"whole {median(runs, lambda each: each.took.whole_ms):6.3f} ms  "
         f"around {median(runs, lambda each: each.around_s):5.2f} s  "
-        f"memory {median(runs, lambda each: each.took.peak_mb):4.0f} MB"
+        f"memory {median(runs, lambda each: each.memory_mb):4.0f} MB"
     )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks.agentic.work import MODEL, Took, Work
 from benchmarks.machine import peak_mb
 from benchmarks.sse.load import cpu_s
+from harness.clients.loadgen.interpreter import make_interpreter_quick
 from harness.clients.loadgen.job import Replay
 from harness.clients.loadgen.trajectories import TrajectoryEngine
 from harness.clients.loadgen.turn_record import TurnRecord
@@ -137,8 +138,8 @@ class Inside:
         return self._core.counters()
 
     def close(self) -> None:
-        """Forgets what is outstanding."""
-        self._core.cancel()
+        """Lets go of its connections."""
+        self._core.close()
 
 
 @contextmanager
@@ -163,4 +164,5 @@ def settings(work: Work) -> dict[str, object]:
 
 
 if __name__ == "__main__":
+    make_interpreter_quick()
     main(Work.parse(sys.argv[1]), sys.argv[2])

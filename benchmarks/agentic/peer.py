@@ -35,7 +35,7 @@ def main(work: Work) -> None:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     turns, failed = found["n_samples_completed"], found["n_samples_failed"]
     first, whole = (found[name]["avg"] / 1e6 for name in ("ttft", "latency"))
-    took = Took(turns - failed, failed, found["duration_ns"] / 1e9, used.ru_utime + used.ru_stime, first, whole, 0.0)
+    took = Took(turns - failed, failed, found["duration_ns"] / 1e9, used.ru_utime + used.ru_stime, first, whole, None)
     print(took.to_json())
 
 

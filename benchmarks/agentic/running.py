@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -23,10 +24,6 @@ OURS: Final = "ours"
 INSIDE: Final = "ours, one process"
 PEER: Final = "mlcommons/endpoints"
 
-_ALL: Final = frozenset(os.sched_getaffinity(0))
-_FIRST: Final = frozenset({min(_ALL)})
-_OTHERS: Final = _ALL - _FIRST or _ALL
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -41,6 +38,11 @@ class Run:
         return self.took.turns / self.took.wall_s
 
     @property
+    def memory_mb(self) -> float:
+        """The most of all its processes; not a number where nobody looked."""
+        return math.nan if self.took.peak_mb is None else self.took.peak_mb
+
+    @property
     def cpu_ms(self) -> float:
         """Of all its processes, a turn."""
         return self.took.cpu_s / max(1, self.took.turns) * 1e3
@@ -52,7 +54,7 @@ def peer_is_there() -> bool:
 
 
 def run(contestant: str, work: Work) -> Run:
-    """One contestant's run, on the cores that are not the server's. Raises CalledProcessError where it failed."""
+    """One contestant's run. Raises CalledProcessError where it failed."""
     with tempfile.TemporaryDirectory(dir=work.folder, prefix="run-") as folder:
         own = Work(work.store, work.data, folder, work.port, work.concurrency, work.passes)
         began = time.monotonic()
@@ -70,10 +72,7 @@ def _module(contestant: str) -> list[str]:
 
 
 def _call(words: Sequence[str], *arguments: str) -> str:
-    with _on(_OTHERS):
-        process = subprocess.Popen(
-            [*words, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_environment()
-        )
+    process = subprocess.Popen([*words, *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_environment())
     said, _ = process.communicate()
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, words)
@@ -82,12 +81,11 @@ def _call(words: Sequence[str], *arguments: str) -> str:
 
 @contextmanager
 def server(data: Path, first_ms: float) -> Iterator[int]:
-    """The port of a recorded-answer server, on the first core where there are others for its clients."""
+    """The port of a recorded-answer server; prints what it says of itself at the end."""
     command = [sys.executable, "-m", "tests.doubles.recorded_process", str(data), "--first-ms", str(first_ms)]
-    with _on(_FIRST):
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_environment()
-        )
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_environment()
+    )
     with process:
         assert process.stdout is not None
         try:
@@ -99,16 +97,6 @@ def server(data: Path, first_ms: float) -> Iterator[int]:
                 f"{told['cpu_s'] / max(1, told['asked']) * 1e3:.3f} ms of CPU each, "
                 f"first bytes {told['late_ms']:.2f} ms late"
             )
-
-
-@contextmanager
-def _on(cores: frozenset[int]) -> Iterator[None]:
-    """What is started meanwhile runs on these."""
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, _ALL)
 
 
 def _environment() -> dict[str, str]:

@@ -45,7 +45,7 @@ class Took:
     """Turns answered and failed; wall time and CPU time of all of a contestant's processes while they were asked.
 
     ``first_ms`` and ``whole_ms`` are means over the turns, from when each was asked; ``peak_mb`` is the most memory
-    that the processes had, mapped files and all, added up.
+    that the processes had, mapped files and all, added up; None where nobody looked.
     """
 
     turns: int
@@ -54,7 +54,7 @@ class Took:
     cpu_s: float
     first_ms: float
     whole_ms: float
-    peak_mb: float
+    peak_mb: float | None
 
     def to_json(self) -> str:
         """For a pipe."""

@@ -79,8 +79,9 @@ class Connection:
         return bytes(self._room[self._body : self._end])
 
     def turn(self) -> int:
-        """How many of the messages are the assistant's."""
-        return sum(self._room.count(words, self._body, self._end) for words in ASSISTANT)
+        """How many of the messages are the assistant's, in JSON that is compact or has a blank behind each colon."""
+        compact, spaced = ASSISTANT
+        return self._room.count(compact, self._body, self._end) or self._room.count(spaced, self._body, self._end)
 
     def messages(self) -> list[dict[str, Any]]:
         """All of them; none where the body is no chat."""
