@@ -34,7 +34,7 @@ class PipeCore:
     def __init__(self, replicas: tuple[str, ...] = ("one",)) -> None:
         self._read, self.world = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._replicas = replicas
-        self._asked: list[int] = []
+        self.asked: list[int] = []
         self.threads: set[int] = set()
         self.due_s: float | None = None
         self.says: list[Event] = []
@@ -45,18 +45,18 @@ class PipeCore:
 
     def submit(self, requests: Requests) -> None:
         self.threads.add(threading.get_ident())
-        self._asked += requests.numbers
+        self.asked += requests.numbers
 
     def step(self) -> list[Event]:
         self.threads.add(threading.get_ident())
         events, self.says = self.says, []
-        if not self._asked:
+        if not self.asked:
             return events
         try:
-            count = len(os.read(self._read, len(self._asked)))  # what is not yet taken is answered later
+            count = len(os.read(self._read, len(self.asked)))  # what is not yet taken is answered later
         except BlockingIOError:
             return events
-        answered, self._asked = self._asked[:count], self._asked[count:]
+        answered, self.asked = self.asked[:count], self.asked[count:]
         n = len(answered)
         return [
             *events,
@@ -115,6 +115,15 @@ def test_submit_runs_nothing_of_the_core(core: PipeCore, engine: InsideEngine) -
     os.write(core.world, b"!")
     assert answered(engine.poll(60)) == [2]
     assert core.threads == {threading.get_ident()}
+
+
+def test_the_polling_thread_begins_requests_at_once_and_in_order(core: PipeCore, engine: InsideEngine) -> None:
+    assert engine.poll(0) == []
+    other = threading.Thread(target=ask, args=(engine, 1))
+    other.start()
+    other.join()
+    ask(engine, 2)
+    assert core.asked == [1, 2]
 
 
 def test_submit_on_one_thread_poll_on_another(core: PipeCore, engine: InsideEngine) -> None:
