@@ -119,6 +119,12 @@ def test_a_whole_message() -> None:
     assert (cut["tool_calls"], ended) == ([LOOK], Finish.LENGTH)
 
 
+def test_a_whole_message_with_arguments_as_objects() -> None:
+    told = [{**LOOK, "function": {"name": "look", "arguments": {"at": "sky"}}}, {**WAIT, "index": None}]
+    found, _ = read({"content": None, "tool_calls": told}, whole=True)
+    assert found["tool_calls"] == [LOOK, WAIT]
+
+
 def test_the_older_way_of_calling_a_function() -> None:
     pieces = [{"function_call": each} for each in ({"name": "look", "arguments": ""}, {"arguments": '{"at":"sky"}'})]
     found, finish = read(*pieces, finish="function_call")
