@@ -171,7 +171,7 @@ def _constraints(row: Row, told: Told, rules: TrajectoryRules) -> Iterator[str]:
         yield "Each request: " + ", ".join(f"{key} {json.dumps(value)}" for key, value in asked.items()) + "."
     if cap is not None:
         yield f"The round's output cap is {cap.performance.value} tokens."
-    yield f"KV cache from turn to turn: {_prefix_reuse(row.performance.record)}."
+    yield f"KV cache from turn to turn: {_prefix_reuse(row.performance.record)}. The query is a trajectory, not a turn."
 
 
 def _prefix_reuse(record: RunRecord) -> str:

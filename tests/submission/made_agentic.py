@@ -33,6 +33,7 @@ from tests.gate import full_length
 from tests.gate import made_endpoints as made
 from tests.gate.made_benchmarks import ENTRIES, RUNS, with_queries
 from tests.gate.test_endpoints import place_of
+from tests.logs.loadgen_runs import Leg
 from tests.submission.made_up import REPOSITORY, SAID, machine
 
 AGENT = made.AGENT
@@ -50,7 +51,7 @@ ENGINE: dict[str, Any] = {
 }
 CONFIG = {
     "engine": ENGINE,
-    "scenarios": {SCENARIO: {"target_qps": 0.05}},
+    "scenarios": {SCENARIO: {"target_qps": 0.05}, "Offline": {"target_qps": 0.2}},
     "agentic": {"chat_template_kwargs": {"thinking": False}},
 }
 BFCL = {"overall_accuracy": 86.83, "normalized_single_turn_score": 87.27}
@@ -94,7 +95,7 @@ def _fields(id_: object, **changed: object) -> dict[str, Any]:
         "command": ["python", "-m", "harness", "run_harness", "--client=endpoints", "--systems=box"],
         "config": CONFIG,
         "fingerprint": Fingerprint.of({"system": "box", "scenario": SCENARIO}),
-        "machine": machine(),
+        "machine": machine(framework="SGLang 0.5.9"),
         "engine": engine(),
         "versions": {"harness": "0.1.0"},
         "loadgen_settings": {},
@@ -145,16 +146,20 @@ def turns() -> dict[str, Any]:
     return {"score": 0.6158, "turns": {**counts, "scored": data.scorable_turns}, "per_turn": [], "excluded_turns": []}
 
 
-def add_loadgen_legs(store: ResultsStore, logs: dict[tuple[str, str], Path]) -> None:
-    """Both legs of trajectories through LoadGen, as far as they come: for analysis, and no result of the benchmark."""
-    entry = with_queries(ENTRIES["agentic"], logs[SCENARIO, "performance"])
+def add_loadgen_legs(store: ResultsStore, logs: dict[tuple[str, str], Path], scenario: str = SCENARIO) -> None:
+    """Both legs of trajectories through LoadGen: for analysis, and no result of the benchmark.
+
+    In SingleStream as long as they must be, in other scenarios as short as they were.
+    """
     for leg in ("performance", "accuracy"):
-        id_, folder = store.new_attempt("box", AGENT, SCENARIO, leg)
-        full_length.copy(logs[SCENARIO, leg], folder / LOGS, SCENARIO, leg, entry.of_full_length(SCENARIO, leg))
-        (folder / USER_CONF).write_text("*.SingleStream.min_query_count = 1000\n", encoding="utf-8")
+        id_, folder = store.new_attempt("box", AGENT, scenario, leg)
+        full_length.copy(logs[scenario, leg], folder / LOGS, scenario, leg, _of_full_length(logs, scenario, leg))
+        (folder / USER_CONF).write_text(f"*.{scenario}.min_query_count = 1000\n", encoding="utf-8")
         accuracy = leg == "accuracy"
         if accuracy:
-            (folder / ACCURACY_TXT).write_text("Scored by the harness.\nnormalized_single_turn_score: 87.27 %\nmAP=86.830\n", encoding="utf-8")
+            (folder / ACCURACY_TXT).write_text(
+                "Scored by the harness.\nnormalized_single_turn_score: 87.27 %\nmAP=86.830\n", encoding="utf-8"
+            )
         subsets = {
             name: SubsetScore(samples=n.samples, correct=n.samples, wrong=0, failed=0, unscored=0, mean_output_tokens=9)
             for name, n in RULES.accuracy_subsets.value.items()
@@ -168,20 +173,28 @@ def add_loadgen_legs(store: ResultsStore, logs: dict[tuple[str, str], Path]) -> 
             versions={"harness": "0.1.0", "mlcommons_loadgen": "6.0.17"},
             hashes=hash_files(folder),
             verdict=Verdict(valid=True, loadgen=None if accuracy else "VALID", findings=[]),
-            result=None if accuracy else measured(folder),
+            result=None if accuracy else measured(folder, scenario),
             accuracy=echo if accuracy else None,
             not_submittable=[] if accuracy else [METRIC_DIFFERS],
         )
         write_record(folder, RunRecord.model_validate(fields))
 
 
-def measured(folder: Path) -> Result:
+def _of_full_length(logs: dict[tuple[str, str], Path], scenario: str, leg: str) -> dict[str, object]:
+    if scenario != SCENARIO:
+        return {}
+    return with_queries(ENTRIES["agentic"], logs[scenario, "performance"]).of_full_length(scenario, leg) or {}
+
+
+def measured(folder: Path, scenario: str) -> Result:
     """What LoadGen logged."""
-    metric = result_metric(DetailLog.read(folder / LOGS / full_length.DETAIL), RULES.scenario(SCENARIO))
+    metric = result_metric(DetailLog.read(folder / LOGS / full_length.DETAIL), RULES.scenario(scenario))
     return Result(key=metric.key, value=metric.value, units=metric.units)
 
 
 def real_runs(root: Path) -> dict[tuple[str, str], Path]:
-    """Short runs of LoadGen in SingleStream."""
-    legs = ((SCENARIO, "performance"), (SCENARIO, "accuracy"))
-    return {key: RUNS[key].run(root / "_".join(key)) for key in legs}
+    """Short runs of LoadGen in SingleStream, and in a scenario that is for analysis alone."""
+    legs = {(SCENARIO, leg): RUNS[SCENARIO, leg] for leg in ("performance", "accuracy")}
+    legs["Offline", "performance"] = Leg("Offline", "PerformanceOnly", 1000, {"*.Offline.target_qps": "1"}, model=AGENT)
+    legs["Offline", "accuracy"] = Leg("Offline", "AccuracyOnly", 995, model=AGENT)
+    return {key: leg.run(root / "_".join(key)) for key, leg in legs.items()}

@@ -238,6 +238,18 @@ def test_the_official_checker_on_that_demonstration(
     assert [row.units for row in official.rows] == ["Latency (ms)"]
 
 
+def test_scenarios_for_analysis_are_shown_and_are_no_rows_of_the_round(
+    lay_out: LayOut, agentic_store: ResultsStore, agentic_logs: dict[tuple[str, str], Path]
+) -> None:
+    add_loadgen_legs(agentic_store, agentic_logs, "Offline")
+    with pytest.raises(Refused, match=METRIC_DIFFERS):
+        lay_out(entries(scenarios=["Offline"]))
+    report = lay_out(entries(scenarios=["Offline"]), demonstration=True)
+    assert report.rows[0].marks == (METRIC_DIFFERS,)
+    tree = check_tree(report.out, made.ROUND)
+    assert ("TREE-SCENARIO", Severity.REJECT) in {(f.rule, f.severity) for f in tree.findings}
+
+
 def test_the_clients_run_is_filed_before_legs_of_loadgen(
     lay_out: LayOut, agentic_store: ResultsStore, agentic_logs: dict[tuple[str, str], Path]
 ) -> None:
