@@ -130,7 +130,9 @@ class Qwen36Agentic:
         return scoring.score(answers, asked, self.rules, environment, failed=failed, where=where).score
 
     def ready_to_score(self, dataset: Dataset) -> tuple[str, ...]:
-        """Whether the checker is there and judges rightly what is known."""
+        """Whether the checker is there and judges rightly what is known; trajectories need none."""
+        if dataset.trajectories:
+            return ()
         data = self.rules.accuracy_data.value
         passed = selftest.self_test(Environment.named(data))
         return (f"{data.package} {data.version} judges {len(passed)} known answers rightly",)

@@ -285,6 +285,7 @@ def test_no_number_stands_for_a_part_of_the_questions(
 
 def test_without_the_checker_there_is_no_score(data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(BFCL_PYTHON.name, str(tmp_path / "no python"))
+    assert asked().ready_to_score(asked().dataset(data_dir, "trajectories")) == ()
     read = asked().dataset(data_dir, "bfcl")
     for ask in (lambda: asked().score([], read), lambda: asked().ready_to_score(read)):
         with pytest.raises(MissingError) as caught:
