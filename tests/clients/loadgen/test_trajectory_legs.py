@@ -14,7 +14,7 @@ from harness.engines.bodies import BodyStore
 from harness.engines.group import EngineGroup
 from harness.events import Event, LegProgress
 from harness.ledger.samples import NONE, Int64, SampleState
-from harness.ledger.turns import TurnState
+from harness.ledger.turns import TURN_REPLIES, TurnState
 from tests.clients.loadgen.trajectory_legs import Ran, job, run, scripted, store_of
 
 pytestmark = pytest.mark.e2e
@@ -249,3 +249,17 @@ def test_what_was_measured_is_kept_when_it_is_interrupted(folder: Path, store: B
     whole = [set(each) == {ANSWERED} for each in states]
     assert ((samples["state"] == SampleState.ANSWERED) == whole).all()
     assert set(samples["state"][~np.array(whole)].tolist()) == {SampleState.OUTSTANDING}
+
+
+def test_replies_that_find_no_room_break_the_run_and_cost_no_column(
+    folder: Path, engine: EngineGroup, store: BodyStore
+) -> None:
+    asked = job(folder / "full", engine, store, "Offline", 3, conf={"min_query_count": 8})
+    (folder / "full" / TURN_REPLIES).symlink_to("/dev/full")
+    ran = run(asked)
+    assert ran.outcome.error is not None
+    assert ran.outcome.error.startswith("cannot write: No space left")
+    assert ran.outcome.exit_code == 3
+    assert not ran.outcome.engine_died
+    assert (ran.turns["state"] == ANSWERED).all()
+    assert ran.outcome.counts.answered == 8
