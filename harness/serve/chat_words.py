@@ -5,14 +5,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from harness.serve import images
 from harness.serve.refusal import Refusal
 from harness.serve.requests import ChatMessage, ChatRequest
-
-SESSION: Final = "session"
-"""The key of a packed chat that says which conversation it goes on with; no template has it."""
 
 
 class Part(enum.Enum):
@@ -55,7 +52,7 @@ class ChatFormat(Protocol):
     def chat(self, request: ChatRequest, session: str | None = None) -> bytes | None:
         """The chat itself as JSON, for an engine that reads chats itself; None where ids are all.
 
-        ``session`` is the client's word for the conversation that the chat is of, under the key :data:`SESSION`.
+        ``session`` is the client's word for the conversation that the chat is of.
         """
 
     def reader(self, request: ChatRequest) -> Reader:

@@ -10,7 +10,8 @@ import orjson
 
 from harness.engines.chats import qwen3_vocab, tool_chat
 from harness.engines.chats.problems import BadChat
-from harness.serve.chat_words import SESSION, Reader
+from harness.engines.chats.tool_prompts import SESSION
+from harness.serve.chat_words import Reader
 from harness.serve.plain_chat import PlainReader
 from harness.serve.qwen3_vl_chat import Qwen3Codec, refuse_what_cannot_be
 from harness.serve.refusal import Refusal
@@ -41,7 +42,7 @@ class ToolChat:
             raise Refusal(str(problem)) from None
 
     def chat(self, request: ChatRequest, session: str | None = None) -> bytes:
-        """The chat's JSON, and which session it is of."""
+        """The chat's JSON, and under :data:`SESSION` which session it is of."""
         return orjson.dumps(request.received() | ({SESSION: session} if session else {}))
 
     def reader(self, request: ChatRequest) -> Reader:

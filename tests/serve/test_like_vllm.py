@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from harness.serve.manners import MANNERS
+from harness.serve.requests import read
 from harness.serve.settings import LIKE
 from tests.serve.client import Server
 from tests.serve.conftest import FAILING_ROW, SPOKEN, VOCAB
 from tests.serve.test_chat import CALLS, TOOLS
 
 LIMIT = 400
+CALL = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,36 @@ def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def test_manners_have_the_names_that_the_option_takes() -> None:
     assert tuple(MANNERS) == LIKE
+
+
+@pytest.mark.parametrize(
+    ("like", "details"),
+    [("vllm", [None, {"cached_tokens": 4}]), ("trtllm-serve", [{"cached_tokens": n} for n in (0, 4)])],
+)
+def test_what_was_cached(like: str, details: list[object]) -> None:
+    usage = MANNERS[like].shapes.usage
+    assert [usage(10, 2, cached)["prompt_tokens_details"] for cached in (0, 4)] == details
+
+
+@pytest.mark.parametrize("like", LIKE)
+def test_chats_of_agents_are_taken(like: str) -> None:
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "look"},
+            {"role": "assistant", "reasoning_content": "hm", "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "c", "content": "sky"},
+        ],
+        "tools": TOOLS,
+        "tool_choice": "auto",
+        "max_completion_tokens": 7,
+        "seed": 42,
+        "temperature": 0,
+        "chat_template_kwargs": {"thinking": False},
+    }
+    request = read(MANNERS[like].chat, json.dumps(body).encode(), None)
+    assert (request.output_cap, request.seed) == (7, 42)
+    assert request.received() == {"messages": body["messages"], "tools": TOOLS}
 
 
 def test_a_whole_chat(vllm: Server) -> None:
