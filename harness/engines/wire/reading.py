@@ -222,8 +222,8 @@ def _numbers(payload: bytearray, end: int) -> list[int]:
 
 
 def _rises(ends: Sequence[int], total: int) -> bool:
-    if len(ends) == 1:
-        return 0 <= ends[0] == total  # most frames hold one answer; a numpy call costs as much as all else of reading it
+    if len(ends) == 1:  # as nearly all frames: numpy would cost as much as all else of reading one
+        return 0 <= ends[0] == total
     return (ends[-1] if ends else 0) == total and not (np.diff(np.array(ends, np.int64), prepend=0) < 0).any()
 
 
