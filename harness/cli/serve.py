@@ -45,6 +45,7 @@ def run(argv: list[str]) -> int:
         seed=options.seed,
         faults=tuple(map(PlannedFault.parse, options.fault)),
         ready_s=options.ready_s,
+        recorded=tuple(options.recorded),
     )
     serve(settings, lambda url, info: _listening(url, settings.model, info))
     return EXIT_OK
@@ -73,6 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--max_total_tokens", type=_count, metavar="N", help="prompt and answer together")
     parser.add_argument("--prefill_chunk", type=_count, metavar="N", help="torch: prompt tokens a step")
     parser.add_argument("--script", type=_object, default={}, metavar="JSON", help="scripted: its other settings")
+    parser.add_argument(
+        "--recorded", type=Path, action="append", default=[], metavar="FILE",
+        help="scripted: trajectories, or chats with their replies, to be answered as recorded; may be given again",
+    )  # fmt: skip
     parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="for requests without one (default: 0)")
     parser.add_argument("--model", metavar="NAME", help="its name (default: the checkpoint's folder)")
     parser.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s)")

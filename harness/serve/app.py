@@ -28,7 +28,8 @@ from harness.serve.chat_words import ChatFormat, Reader
 from harness.serve.faults import HEADER, RETRY_AFTER_S, STATUS, Fault, FaultPlan, Kind
 from harness.serve.line import EventStream, Line, OneResponse, unless_gone, until_gone
 from harness.serve.manners import Manner
-from harness.serve.refusal import BAD_REQUEST, Refusal
+from harness.serve.recorded import RecordedChats
+from harness.serve.refusal import BAD_REQUEST, NOT_FOUND, Refusal
 from harness.serve.requests import ChatRequest, CompletionRequest, SampledRequest, read
 from harness.serve.sampling import Limits
 from harness.serve.shapes import Content, to_json
@@ -49,6 +50,7 @@ class Service:
     """What the endpoints need. ``rows`` is of how many rows a script has answers; None for any.
 
     ``reads_chats`` is whether the engine takes a chat itself, with its images, where the format has it so.
+    ``recorded`` says which row answers a chat, where the script is of recorded ones.
     """
 
     bridge: Bridge
@@ -60,6 +62,7 @@ class Service:
     reads_chats: bool
     faults: FaultPlan
     rows: int | None
+    recorded: RecordedChats | None
     die: Callable[[], None]
 
     def app(self) -> Starlette:
@@ -187,8 +190,18 @@ class Service:
         if prompt is None:
             prompt = self.chat.prompt(asked_for)
             chat = self.chat.chat(asked_for, _session(request)) if self.reads_chats else None
-        generation = self._start(asked_for, prompt, request, self.chat.stop_ids, chat)
+        row = None if self.recorded is None else self._recorded_row(self.recorded, asked_for, request)
+        generation = self._start(asked_for, prompt, request, self.chat.stop_ids, chat, row)
         return generation, self.chat.reader(asked_for)
+
+    def _recorded_row(self, recorded: RecordedChats, asked_for: ChatRequest, request: Request) -> int | None:
+        """Which row was recorded; None where the request names one itself."""
+        if ROW_HEADER in request.headers:
+            return None
+        row = recorded.row(_session(request), asked_for.received())
+        if row is None:
+            raise Refusal("nothing was recorded of this chat", status=NOT_FOUND, kind="NotFoundError")
+        return row
 
     def _start(
         self,
@@ -197,9 +210,11 @@ class Service:
         request: Request,
         more_stops: tuple[int, ...] = (),
         chat: bytes | None = None,
+        row: int | None = None,
     ) -> Generation:
         sampling = self.limits.sampling(asked_for, prompt, more_stops)
-        row = self._row(prompt, request.headers.get(ROW_HEADER))
+        if row is None:
+            row = self._row(prompt, request.headers.get(ROW_HEADER))
         return self.bridge.generate(prompt, sampling, row=row, streamed=bool(asked_for.stream), chat=chat)
 
     @property

@@ -16,6 +16,9 @@ from harness.serve.refusal import Refusal
 from harness.serve.requests import ChatRequest
 from harness.serve.texts import Codec, Decoder
 
+AT_ONCE: Final = 32
+"""Characters of a call's arguments that are told in one piece: they are known when the call ends, and real servers tell
+them as they come."""
 TAGS: Final = {"<think>": "</think>", "<tool_call>": "</tool_call>"}
 
 
@@ -91,4 +94,6 @@ def _call(text: str) -> Iterator[Word]:
         yield Word(Part.CONTENT, text)
         return
     yield Word(Part.CALL, str(name))
-    yield Word(Part.ARGUMENTS, arguments if isinstance(arguments, str) else json.dumps(arguments))
+    told = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    for start in range(0, max(1, len(told)), AT_ONCE):
+        yield Word(Part.ARGUMENTS, told[start : start + AT_ONCE])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 BAD_REQUEST = 400
+NOT_FOUND = 404
 
 
 class Refusal(Exception):

@@ -26,6 +26,8 @@ from harness.serve.bridge import DATASET, Bridge
 from harness.serve.faults import FaultPlan
 from harness.serve.line import OpenLineProtocol
 from harness.serve.manners import MANNERS
+from harness.serve.plain_chat import PlainChat
+from harness.serve.recorded import RecordedChats
 from harness.serve.sampling import Limits
 from harness.serve.settings import ServeSettings
 from harness.serve.tongues import defaults, end_ids, tongue
@@ -54,14 +56,23 @@ def serve(settings: ServeSettings, listening: Callable[[str, EngineInfo], None])
     with (
         bound(settings.host, settings.port) as listener,
         tempfile.TemporaryDirectory(prefix="serve-") as folder,
-        start_engine(settings.engine, log=Path(folder) / "engine.log", timeout_s=settings.ready_s) as engine,
+        _engine(settings, Path(folder)) as (engine, recorded),
     ):
 
         def die() -> NoReturn:
             shutil.rmtree(folder, ignore_errors=True)  # all else ends by itself when this process does
             os._exit(EXIT_ASKED_DEATH)
 
-        asyncio.run(_serve(settings, listener, engine, listening, die))
+        asyncio.run(_serve(settings, listener, engine, recorded, listening, die))
+
+
+@contextlib.contextmanager
+def _engine(settings: ServeSettings, folder: Path) -> Iterator[tuple[EngineProcess, RecordedChats | None]]:
+    """The engine's process, and which recorded chats it answers."""
+    recorded = RecordedChats(settings.recorded) if settings.recorded else None
+    spec = settings.engine if recorded is None else recorded.script(settings.engine, folder)
+    with start_engine(spec, log=folder / "engine.log", timeout_s=settings.ready_s) as engine:
+        yield engine, recorded
 
 
 @contextlib.contextmanager
@@ -94,12 +105,13 @@ async def _serve(
     settings: ServeSettings,
     listener: socket.socket,
     engine: EngineProcess,
+    recorded: RecordedChats | None,
     listening: Callable[[str, EngineInfo], None],
     die: Callable[[], NoReturn],
 ) -> None:
     info = engine.info
     manner = MANNERS[settings.like]
-    codec, chat = tongue(settings, info)
+    codec, chat = tongue(settings, info) if recorded is None else (recorded.codec, PlainChat(recorded.codec))
     limits = Limits(info, end_ids(settings.engine), settings.seed, defaults(settings.engine), manner.shapes.too_long)
     connection = Connection(engine.socket, log=engine.log)
     bridge = Bridge(connection, stream_interval=settings.stream_interval, on_death=lambda: server.mourn())
@@ -112,7 +124,8 @@ async def _serve(
         chat=chat,
         reads_chats=info.kind == "torch",
         faults=FaultPlan(settings.faults),
-        rows=_rows(settings.engine, info),
+        rows=_rows(settings.engine, info) if recorded is None else len(recorded),
+        recorded=recorded,
         die=die,
     )
     server = _Server(_config(service), bridge, settings, lambda: listening(_url(listener), info))
