@@ -12,6 +12,7 @@ from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger.record import DatasetEcho, Rate
 from harness.runs.plan import PlannedLeg
 
+_MS_PER_S: Final = 1000
 STAND_IN: Final = "stand-in data set"
 
 
@@ -45,10 +46,19 @@ def loadgen_settings(
         asked = _audit_values(rows)
     else:
         asked = _values(leg, rows) | ({} if trajectories else _of_fewer_rows(leg, rows, whole))
-    values = {"target_qps": rate.target_qps, **asked}
+    values = {**_expected(rules.loadgen_scenario.value, rate.target_qps), **asked}
     text = user_conf.write(rules.loadgen_model.value, rules.loadgen_scenario.value, values)
     user_conf.parse(text)
     return LegSettings(text, rows)
+
+
+def _expected(scenario: str, rate: float) -> dict[str, float]:
+    """What LoadGen is told to expect. SingleStream knows no rate; by the latency it generates twice the queries that
+    the duration has room for, where it would make those of a latency of one millisecond, a million of them.
+    """
+    if scenario == "SingleStream":
+        return {"target_latency": max(1, round(_MS_PER_S / rate))}
+    return {"target_qps": rate}
 
 
 def _audit_values(rows: int) -> dict[str, float]:

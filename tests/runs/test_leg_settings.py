@@ -235,7 +235,7 @@ def of_trajectories(planned: PlannedLeg, rows: int = 1000, *, whole: bool = True
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_library_of_trajectories_is_asked_as_it_is(whole: bool) -> None:
     """No row count is overridden, whatever the round has of them, and LoadGen's own least numbers hold."""
-    assert of_trajectories(agentic(), whole=whole) == {"target_qps": "7.5"}
+    assert of_trajectories(agentic(), whole=whole) == {"target_latency": "133"}  # expected of one, by its rate
     assert of_trajectories(agentic("Offline"), whole=whole) == {"target_qps": "7.5"}
     assert of_trajectories(agentic("Server"), whole=whole) == {"target_qps": "7.5", "target_latency": "90000"}
 

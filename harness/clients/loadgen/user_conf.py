@@ -21,7 +21,7 @@ SCENARIOS = ("Offline", "Server", "SingleStream", "MultiStream", "*")
 # Key -> (type, key of the detail log that echoes it, factor from the file's unit to the log's).
 _KEYS: dict[str, tuple[type, str | None, float]] = {
     "target_qps": (float, None, 1),
-    "target_latency": (int, "requested_server_target_latency_ns", 1e6),
+    "target_latency": (int, None, 1e6),
     "min_duration": (int, "requested_min_duration_ms", 1),
     "max_duration": (int, "requested_max_duration_ms", 1),
     "min_query_count": (int, "requested_min_query_count", 1),
@@ -29,7 +29,13 @@ _KEYS: dict[str, tuple[type, str | None, float]] = {
     "performance_sample_count_override": (int, "requested_performance_sample_count_override", 1),
     "accuracy_sample_count_override": (int, "requested_accuracy_sample_count_override", 1),
 }
-_TARGET_QPS_ECHO = {"Offline": "requested_offline_expected_qps", "Server": "requested_server_target_qps"}
+_ECHO_BY_SCENARIO = {
+    ("target_qps", "Offline"): "requested_offline_expected_qps",
+    ("target_qps", "Server"): "requested_server_target_qps",
+    ("target_latency", "Server"): "requested_server_target_latency_ns",
+    ("target_latency", "SingleStream"): "requested_single_stream_expected_latency_ns",
+}
+"""SingleStream knows no rate, and takes the latency for what one query is expected to take, no more."""
 _WHOLE, _DECIMAL = r"0|[1-9][0-9]*", r"[0-9]+(\.[0-9]+)?"
 _LINE = re.compile(r"(?P<model>[\w.\-]+|\*)\.(?P<scenario>[A-Za-z]+|\*)\.(?P<key>\w+) = (?P<value>\S+)")
 
@@ -91,12 +97,12 @@ def misread(settings: list[Setting], logged: Mapping[str, object]) -> list[str]:
     wrong = []
     for setting in settings:
         kind, echo, factor = _KEYS[setting.key]
-        echo = echo or _TARGET_QPS_ECHO.get(setting.scenario)
+        echo = echo or _ECHO_BY_SCENARIO.get((setting.key, setting.scenario))
         if echo is None:
             continue
         asked = kind(setting.value) * factor
         told = logged.get(echo)
-        slack = 0 if kind is int else 1e-5 * asked  # LoadGen prints floats with six significant digits
+        slack = 0 if kind is int and isinstance(told, int) else 1e-5 * asked  # LoadGen prints floats with six significant digits
         if not isinstance(told, (int, float)) or abs(told - asked) > slack:
             wrong.append(f"{setting} was written, but LoadGen logged {echo} = {told}")
     return wrong

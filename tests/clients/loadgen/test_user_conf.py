@@ -118,6 +118,7 @@ LOGGED: dict[str, Any] = {
     "requested_offline_expected_qps": 12.5,
     "requested_server_target_qps": 0.333333,
     "requested_server_target_latency_ns": 3_000_000,
+    "requested_single_stream_expected_latency_ns": 1.23457e12,
     "requested_min_duration_ms": 600000,
     "requested_min_query_count": 270336,
 }
@@ -132,6 +133,7 @@ LOGGED: dict[str, Any] = {
         ("Server", "min_duration", "600000"),
         ("*", "min_query_count", "270336"),
         ("SingleStream", "target_qps", "7"),  # LoadGen echoes none there
+        ("SingleStream", "target_latency", "1234567"),
     ],
 )
 def test_settings_that_loadgen_took(scenario: str, key: str, value: str) -> None:
@@ -143,6 +145,7 @@ def test_settings_that_loadgen_took(scenario: str, key: str, value: str) -> None
     [
         ("Offline", "target_qps", "12.51"),
         ("Server", "target_latency", "4"),
+        ("SingleStream", "target_latency", "1234600"),
         ("Server", "min_duration", "600001"),
         ("Server", "min_query_count", "270337"),
         ("Server", "max_query_count", "1"),
