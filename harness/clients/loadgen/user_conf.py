@@ -102,7 +102,8 @@ def misread(settings: list[Setting], logged: Mapping[str, object]) -> list[str]:
             continue
         asked = kind(setting.value) * factor
         told = logged.get(echo)
-        slack = 0 if kind is int and isinstance(told, int) else 1e-5 * asked  # LoadGen prints floats with six significant digits
+        # LoadGen prints floats with six significant digits.
+        slack = 0 if kind is int and isinstance(told, int) else 1e-5 * asked
         if not isinstance(told, (int, float)) or abs(told - asked) > slack:
             wrong.append(f"{setting} was written, but LoadGen logged {echo} = {told}")
     return wrong
