@@ -12,6 +12,7 @@ from harness.gate.findings import Finding, Severity
 from harness.logs import EndpointsLog, LogError, ScoredDataset
 from harness.logs.endpoints import FAILED
 from harness.logs.values import shown
+from harness.rules import TrajectoryRules
 from harness.rules.values import Ruled, Subset, Target
 
 _PERCENT = 100
@@ -218,6 +219,26 @@ def _turns(facts: EndpointsFacts) -> Iterator[Finding]:
             yield R.TURNS.broken(one.entry.path, found, severity=milder(facts))
 
 
+def _shown(facts: EndpointsFacts) -> Iterator[Finding]:
+    """In open, where nothing is asked: what several targets are about, beside what closed must reach."""
+    entries, more = facts.accuracies, facts.rules.accuracy_more_targets
+    breakdown = entries[0].breakdown if len(entries) == 1 else None
+    if facts.place.strict or breakdown is None or not more:
+        return
+    targets = [facts.target.value, *(each.value for each in more)]
+    found = ", ".join(f"{each.key} {breakdown.number(each.key)} %" for each in targets)
+    wanted = ", ".join(f"at least {each.at_least} %" for each in targets)
+    yield R.SHOWN.broken(facts.accuracy.path, found, f"of closed {wanted}", source=facts.target.source)
+
+
+def _inline(facts: EndpointsFacts) -> Iterator[Finding]:
+    ruled = facts.rules.inline_score_reference if isinstance(facts.rules, TrajectoryRules) else None
+    for one in facts.scored if ruled is not None else ():
+        if ruled is not None and one.dataset_type == "performance" and one.score is not None:
+            found, expected = f"inline score {_fraction(one)}", f"the reference's {ruled.value}"
+            yield R.INLINE.broken(one.entry.path, found, expected, source=ruled.source)
+
+
 ACCURACY_CHECKS: tuple[Check, ...] = (
-    _errors, _score, _samples, _whole, _gate, _split, _between_targets, _turns,
+    _errors, _score, _samples, _whole, _gate, _split, _between_targets, _turns, _shown, _inline,
 )  # fmt: skip

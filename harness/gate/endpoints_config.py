@@ -226,8 +226,11 @@ def _of_what_rows(facts: EndpointsFacts, leg: str, one: Document) -> Iterator[_W
 def _of_trajectories(facts: EndpointsFacts) -> Iterator[_Wanted]:
     if not isinstance(facts.rules, TrajectoryRules):
         return
-    ruled = facts.rules.accuracy_sampling
+    ruled, categories = facts.rules.accuracy_sampling, facts.rules.accuracy_subsets
     for one in datasets(facts, ACCURACY):
+        named = one.value("generate_params.categories")
+        if not isinstance(named, list) or sorted(map(str, named)) != sorted(categories.value):
+            yield "generate_params.categories", named, list(categories.value), categories.source
         for key, wanted in ruled.value.model_dump().items():
             yield f"generate_params.{key}", one.value(f"generate_params.{key}"), wanted, ruled.source
 

@@ -53,6 +53,27 @@ ASKED = rule(
     mend="run it again; config.yaml is what the client made of endpoints.yaml, and nobody edits either",
     source="harness: the client resolves its configuration before it runs",
 )
+REQUESTS = rule(
+    "HN-EP-REQUESTS",
+    Severity.REJECT,
+    "the requests that were recorded, message for message and tool for tool",
+    mend="fetch the round's data, give the client that file and the package of the round, and run it again",
+    source="harness: the client asks whatever lies under the name; what it asked is in events.jsonl",
+)
+STREAM = rule(
+    "HN-EP-STREAM",
+    Severity.REJECT,
+    "no more turns under way at once than the round has",
+    mend="run it again with the round's target_concurrency, which this harness writes",
+    source="harness: by the times in events.jsonl, whatever config.yaml says",
+)
+MEAN = rule(
+    "HN-EP-MEAN",
+    Severity.REJECT,
+    "a mean latency of turns that were answered, and of no others",
+    mend="mend what failed and run it again: turns that failed or were never sent shorten the client's mean",
+    source="harness: the client counts them as completed",
+)
 OLD_FORM = rule(
     "HN-EP-FORM",
     Severity.REJECT,

@@ -178,6 +178,20 @@ ACCURACY_FIRST = rule(
     mend="nothing: the official table shows the first score of the file alone",
     source="checker/accuracy_check",
 )
+SHOWN = rule(
+    "EP-ACC-SHOWN",
+    _NOTE,
+    "to know how far the accuracy is from what closed must reach",
+    mend="say in the README of an open row what the served model reaches",
+    source="policies/accuracy (nothing is asked of open)",
+)
+INLINE = rule(
+    "EP-INLINE",
+    _NOTE,
+    "to know how near the measured answers are to the recorded ones, beside the reference's",
+    mend="look at scores.json where it is far below the reference: answers may be cut, empty or not calls of tools",
+    source="endpoints/examples/11_Edge_Agentic_Example (reported, not gated)",
+)
 OUTPUT_LENGTH = rule(
     "EP-OSL",
     _REJECT,

@@ -95,11 +95,27 @@ class ClientData(Strict):
     cache: str | None = None
 
 
+class ClientExtra(Strict):
+    """What the endpoints client needs in its own Python to score a benchmark: an extra of its package, the package that
+    comes with it, and the module of which it is used, without which a score ends a run that is over.
+    """
+
+    name: str
+    package: str
+    version: str
+    module: str
+
+
 class EndpointsClient(Strict):
-    """How the endpoints client is told a benchmark. ``Interactive`` is None where it has the data of the others."""
+    """How the endpoints client is told a benchmark. ``Interactive`` is None where it has the data of the others.
+
+    ``settings`` are written besides those that the round demands, by dotted key.
+    """
 
     api_type: str
     skip_special_tokens: bool | None = None
+    extra: ClientExtra | None = None
+    settings: dict[str, Any] = Field(default_factory=dict)
     default: ClientData
     Interactive: ClientData | None = None
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from harness.clients.endpoints import agentic
 from harness.gate import endpoints_rules
 from harness.gate.findings import Finding, Severity
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
-from harness.rules import BenchmarkRules, RulePack
+from harness.rules import BenchmarkRules, RulePack, TrajectoryRules
 from harness.rules.benchmark import TokenRules
 from harness.rules.values import OutputCaps, Ruled, Subset
 
@@ -24,6 +25,7 @@ _STRICTER: Final = frozenset(
         endpoints_rules.ACCURACY_COMPLETE,
         endpoints_rules.ACCURACY_EMPTY,
         endpoints_rules.FINISH,
+        endpoints_rules.TURNS,
     )
 )
 """What a stranger may only doubt in a tree, and a run must not have: too short a time, samples that failed silently."""
@@ -36,7 +38,9 @@ class Departure:
 
     ``rows`` are those of a shorter data set, ``min_duration_ms`` a shorter duration, ``caps`` other output caps by leg,
     ``model`` the name of what stands in for the benchmark's model. None is the round's. ``may_be_filed`` is False where
-    the run can never be submitted: then nobody expects the accuracy of trained weights.
+    the run can never be submitted: then nobody expects the accuracy of trained weights. ``trajectories`` are how many
+    are replayed and how many turns these have, ``all_questions`` is whether all of the rows were asked in place of the
+    client's picking some of its own.
     """
 
     rows: int | None = None
@@ -44,6 +48,8 @@ class Departure:
     caps: tuple[int, int] | None = None
     model: str | None = None
     may_be_filed: bool = True
+    trajectories: tuple[int, int] | None = None
+    all_questions: bool = False
 
 
 def expected_pack(pack: RulePack, benchmark: str, scenario: str, departure: Departure) -> RulePack:
@@ -60,7 +66,9 @@ def expected_pack(pack: RulePack, benchmark: str, scenario: str, departure: Depa
 def _rules(pack: RulePack, benchmark: str, scenario: str, departure: Departure) -> BenchmarkRules:
     rules = pack.benchmark(benchmark)
     changes: dict[str, object] = {}
-    if departure.rows is not None:
+    if isinstance(rules, TrajectoryRules):
+        changes |= _of_trajectories(rules, scenario, departure)
+    elif departure.rows is not None:
         changes |= _of_rows(rules, scenario, departure.rows)
     if departure.caps is not None and rules.output_caps is not None:
         performance, accuracy = departure.caps
@@ -87,14 +95,34 @@ def _of_rows(rules: BenchmarkRules, scenario: str, rows: int) -> dict[str, objec
     }
 
 
+def _of_trajectories(rules: TrajectoryRules, scenario: str, departure: Departure) -> dict[str, object]:
+    """Fewer trajectories, or others; and questions of a table that holds no more than is asked."""
+    changes: dict[str, object] = {}
+    if departure.trajectories is not None and rules.endpoints_agentic is not None:
+        trajectories, turns = departure.trajectories
+        own = rules.scenario(scenario)
+        least = Ruled(value=turns, source=rules.performance_data.source)
+        changes["scenarios"] = {**rules.scenarios, scenario: own.model_copy(update={"min_samples_issued": least})}
+        told = agentic.replay(rules, trajectories)["agentic_inference"]
+        changes["endpoints_agentic"] = _of(rules.endpoints_agentic, {**rules.endpoints_agentic.value, **told})
+    if departure.rows is not None:
+        changes["datasets"] = {**rules.datasets, ACCURACY: _of(rules.datasets[ACCURACY], departure.rows)}
+    if departure.all_questions:
+        changes["accuracy_sampling"] = _of(rules.accuracy_sampling, agentic.all_of_them(rules))
+    return changes
+
+
 def _of(ruled: Ruled[T], value: T) -> Ruled[T]:
     return ruled.model_copy(update={"value": value})
 
 
-def judged(findings: Iterable[Finding], departure: Departure) -> Iterator[Finding]:
-    """The gate's findings as a run of ours is judged by them."""
+def judged(findings: Iterable[Finding], departure: Departure, rules: BenchmarkRules) -> Iterator[Finding]:
+    """The gate's findings as a run of ours is judged by them; the work of some benchmarks is fixed, however long it
+    takes.
+    """
+    stricter = _STRICTER - ({endpoints_rules.DURATION.id} if isinstance(rules, TrajectoryRules) else set())
     for finding in findings:
-        if finding.rule in _STRICTER:
+        if finding.rule in stricter:
             yield dataclasses.replace(finding, severity=Severity.REJECT)
         elif finding.rule in _OF_TRAINED_WEIGHTS and not departure.may_be_filed:
             yield dataclasses.replace(finding, severity=Severity.NOTE)

@@ -22,8 +22,8 @@ from harness.logs import LogError, read_config
 from harness.logs.endpoints import ACCURACY_RESULTS, CONFIGS, RESULT_SUMMARY
 from harness.runs.endings import end, end_dead_runs
 from harness.runs.endpoints_leg import CLOSED, finish
-from harness.runs.endpoints_record import RunOf, Tables
-from harness.runs.endpoints_settings import as_leg, asked_of, departure
+from harness.runs.endpoints_record import RunOf, Tables, check_scoring
+from harness.runs.endpoints_settings import as_leg, check_row, departure
 from harness.runs.endpoints_verdict import Judgement
 from harness.runs.plan import PlannedLeg
 from harness.runs.tables import read_tables
@@ -48,11 +48,13 @@ def import_run(
     is kept already; DatasetError where the data set is not here, RunBroke where the report cannot be read.
     """
     layout_and_client(leg.pack, leg.benchmark)
+    check_row(leg)
     source = find_report(folder)
     report = _readable(source)
-    benchmark = benchmarks.get(leg.benchmark, leg.pack)
+    benchmark = benchmarks.get(leg.benchmark, leg.pack, leg.config.agentic)
     data = Tables(leg, benchmark, read_tables([as_leg(leg, ACCURACY)], benchmark, data_dir))
-    asked = asked_of(leg, data.clients)
+    check_scoring(data, observer)
+    asked = data.asked
     info = _as_configured(leg, observer)
     told = {"endpoints": report.version or "not told"} | ({"endpoints_commit": report.commit} if report.commit else {})
     with store.lock():
@@ -66,7 +68,8 @@ def import_run(
         try:
             copy_report(source, run_folder)
             departed = departure(leg, info, leg.rules.model.value, asked, record.not_submittable)
-            judgement = Judgement(leg.pack, departed, division or CLOSED, benchmark, asked.dataset, told=False)
+            told_of = (division or CLOSED, benchmark, asked.dataset)
+            judgement = Judgement(leg.pack, departed, *told_of, replay=asked.replay, told=False)
             return finish(leg, run_folder, record, judgement, observer)
         except BaseException as error:
             ended = end(run_folder, record, error, observer)

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from harness.benchmarks.base import Benchmark, Dataset
+from harness.clients.endpoints.agentic import turn_timeout_s
 from harness.clients.endpoints.client import Watch, run_client
 from harness.clients.endpoints.config import CONFIG, DATA, LEG, TOKENIZER, Choices, config_text, layout_and_client
 from harness.clients.endpoints.data import lay_out, link
 from harness.clients.endpoints.importer import import_report
 from harness.clients.endpoints.program import ClientProgram
+from harness.clients.endpoints.questions import lay_out_questions
 from harness.clients.endpoints.room import check_room
 from harness.config.engine_subject import STRICT_DIVISIONS
 from harness.errors import ConfigError, DatasetError, RunBroke
@@ -23,11 +25,11 @@ from harness.ledger import ResultsStore, RunRecord, write_record
 from harness.ledger.record import Warmup
 from harness.ledger.store import write_atomically
 from harness.logs import LogError
+from harness.rules import TrajectoryRules
 from harness.runs.endings import end
 from harness.runs.endpoints_record import RunOf, Tables
 from harness.runs.endpoints_settings import (
     Asked,
-    asked_of,
     choices,
     client_rate,
     departure,
@@ -57,7 +59,7 @@ class ClientGroup:
 
     def asked(self, leg: PlannedLeg) -> Asked:
         """How much of our data set the client is given; none of it where it has its own."""
-        return asked_of(leg, Tables(leg, self.benchmark, self.datasets).clients)
+        return Tables(leg, self.benchmark, self.datasets).asked
 
 
 def run_endpoints_leg(leg: PlannedLeg, group: ClientGroup, warmup: Warmup | None) -> RunRecord:
@@ -71,7 +73,9 @@ def run_endpoints_leg(leg: PlannedLeg, group: ClientGroup, warmup: Warmup | None
     group.observer(LegStarted(name, str(started.folder), None))
     try:
         _check_name(leg, group, started, asked)
-        check_room(_phases(started.chosen, _scored_rows(leg, asked)), started.folder)
+        replay = asked.replay
+        asked_bytes = 0 if replay is None else replay.asked_bytes
+        check_room(_phases(started.chosen, leg, asked), started.folder, asked_bytes=asked_bytes)
         _give(leg, group, started, asked)
         group.program.check(started.folder / CONFIG, layout_and_client(leg.pack, leg.benchmark)[0])
         run_client(group.program, started.folder, _watch(leg, group, name))
@@ -85,7 +89,7 @@ def run_endpoints_leg(leg: PlannedLeg, group: ClientGroup, warmup: Warmup | None
 def finish(leg: PlannedLeg, folder: Path, record: RunRecord, judgement: Judgement, observer: Observer) -> RunRecord:
     """The finished record, written. RunBroke where the client left no report that can be read."""
     try:
-        finished = conclude(folder, record, import_report(folder), judgement)
+        finished = conclude(folder, record, import_report(folder, whole=judgement.replay is not None), judgement)
     except LogError as error:
         raise RunBroke(f"the client's report cannot be read: {error.what}", where=error.where) from None
     write_record(folder, finished)
@@ -107,6 +111,8 @@ def told(record: RunRecord) -> str:
     parts = [f"{record.result.value:,.2f} {record.result.units}"] if record.result is not None else []
     if record.accuracy is not None and record.accuracy.value is not None:
         parts.append(f"{record.accuracy.key} {record.accuracy.value:.4f}")
+    if record.turn_figures is not None and record.turn_figures.inline_score is not None:
+        parts.append(f"inline score {record.turn_figures.inline_score:.4f}")
     return ", ".join(parts)
 
 
@@ -139,9 +145,11 @@ def _scored_rows(leg: PlannedLeg, asked: Asked) -> int:
     return sum(subset.samples for subset in leg.rules.accuracy_subsets.value.values())
 
 
-def _phases(chosen: Choices, rows: int) -> list[tuple[int, int]]:
+def _phases(chosen: Choices, leg: PlannedLeg, asked: Asked) -> list[tuple[int, int]]:
     """Samples and output cap of both phases; of one whose count the data decide, one pass."""
-    return [(chosen.samples or rows, chosen.caps[PERFORMANCE]), (rows, chosen.caps[ACCURACY])]
+    rows = _scored_rows(leg, asked)
+    measured = rows if asked.replay is None else asked.replay.turns
+    return [(chosen.samples or measured, chosen.caps[PERFORMANCE]), (rows, chosen.caps[ACCURACY])]
 
 
 def _give(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: Asked) -> None:
@@ -153,6 +161,10 @@ def _give(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: Asked) 
     if tokenizer is not None:
         link(tokenizer, started.folder, TOKENIZER)
     if asked.dataset is None or data.cache is None:
+        return
+    if asked.replay is not None:
+        if not asked.replay.whole_questions:
+            lay_out_questions(asked.replay.questions, started.folder, data.cache)
         return
     tables = [file.path for file in asked.dataset.files if file.path.suffix == ".parquet"]
     if len(tables) != 1:
@@ -177,10 +189,12 @@ def _check_name(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: A
 
 
 def _watch(leg: PlannedLeg, group: ClientGroup, name: str) -> Watch:
-    timeout_s = http_engine(leg).clients.request_timeout_s or 0.0
-    return Watch(name, group.serving.ending, max(leg.config.watchdog_s, timeout_s), group.observer)
+    timeouts_s = [leg.config.watchdog_s, http_engine(leg).clients.request_timeout_s or 0.0]
+    if isinstance(leg.rules, TrajectoryRules):
+        timeouts_s.append(turn_timeout_s(leg.rules))  # until then the client itself has patience with a turn
+    return Watch(name, group.serving.ending, max(timeouts_s), group.observer)
 
 
 def _judgement(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: Asked) -> Judgement:
     departed = departure(leg, group.serving.info, group.serving.model, asked, started.record.not_submittable)
-    return Judgement(leg.pack, departed, group.division, group.benchmark, asked.dataset)
+    return Judgement(leg.pack, departed, group.division, group.benchmark, asked.dataset, replay=asked.replay)

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.endpoints.config import layout_and_client
 from harness.engines.base import EngineInfo
-from harness.gate.run_facts import ACCURACY
+from harness.events import Note, Observer
+from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger import Fingerprint, RunId, RunRecord, State
 from harness.ledger.record import DatasetEcho, EngineEcho, Machine, Rate, Warmup
 from harness.machine.capture import capture
-from harness.runs.endpoints_settings import as_leg, deviations
+from harness.runs.endpoints_settings import Asked, as_leg, asked_of, deviations
 from harness.runs.identity import OF_THE_CLIENT, fingerprint, flat, versions
-from harness.runs.leg_settings import not_submittable
+from harness.runs.leg_settings import STAND_IN, not_submittable
 from harness.runs.plan import PlannedLeg
 from harness.runs.tables import table_of, tables_of
 
@@ -42,9 +43,28 @@ class Tables:
         return None if told.data(self.leg.scenario).cache is None else self.scored
 
     @property
+    def measured(self) -> Dataset | None:
+        """The trajectories that the performance phase replays; None where both phases ask one table."""
+        found = self.datasets[table_of(as_leg(self.leg, PERFORMANCE), self.benchmark)]
+        return found if found.trajectories else None
+
+    @property
+    def asked(self) -> Asked:
+        """How much of the tables the client asks."""
+        return asked_of(self.leg, self.clients, self.measured)
+
+    @property
     def hashes(self) -> dict[str, str]:
         """SHA-256 of all tables of the scenario, by name."""
         return {name: self.datasets[name].sha256 for name in tables_of(as_leg(self.leg, ACCURACY), self.benchmark)}
+
+
+def check_scoring(tables: Tables, observer: Observer) -> None:
+    """Looks whether the harness could score what the client will have asked. DatasetError and MissingError."""
+    dataset = tables.clients
+    if dataset is not None:
+        for line in tables.benchmark.ready_to_score(dataset):
+            observer(Note(line))
 
 
 @dataclass(frozen=True)
@@ -68,6 +88,13 @@ class RunOf:
         base = fingerprint(self.leg, self.engine, self.tables.hashes, self.machine)
         return Fingerprint.of({**base.keys, **flat(OF_THE_CLIENT, self.client)})
 
+    def _never_filed(self, echo: DatasetEcho) -> list[str]:
+        """As of LoadGen's legs; of two tables either may be a stand-in."""
+        reasons, measured = not_submittable(as_leg(self.leg, ACCURACY), self.engine, echo), self.tables.measured
+        if measured is not None and measured.stand_in and not echo.stand_in:
+            reasons.append(STAND_IN)
+        return reasons
+
     def started(
         self, run_id: RunId, *, rate: Rate | None = None, warmup: Warmup | None = None, note: str | None = None
     ) -> RunRecord:
@@ -90,7 +117,7 @@ class RunOf:
             loadgen_settings={},
             rate=rate,
             warmup=warmup,
-            not_submittable=not_submittable(leg, self.engine, echo),
+            not_submittable=self._never_filed(echo),
             deviations=deviations(leg),
             note=note,
         )

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from harness.benchmarks.base import Dataset
-from harness.clients.endpoints.events import EVENTS, INDEX, PERFORMANCE, Phase
+from harness.clients.endpoints.events import EVENTS, INDEX, Phase
 from harness.clients.endpoints.importer import Imported
-from harness.clients.endpoints.report import SINGLE
+from harness.clients.endpoints.report import PERFORMANCE, SINGLE
 from harness.gate import endpoints_ledger_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate import endpoints_rules
 from harness.gate.findings import Finding, Severity
@@ -24,10 +24,11 @@ _P99: Final = 99
 
 
 def recounted(
-    imported: Imported, dataset: Dataset | None, pack: RulePack, rules: ScenarioRules, *, told: bool
+    imported: Imported, dataset: Dataset | None, pack: RulePack, rules: ScenarioRules, *, told: bool, turns: bool
 ) -> Iterator[Finding]:
     """What a second count finds. ``dataset`` is what the client was given, None where it had its own; ``pack`` and
-    ``rules`` are what the run is held to; ``told`` is whether the harness started the client.
+    ``rules`` are what the run is held to; ``told`` is whether the harness started the client. Where samples are
+    ``turns``, which were asked is told elsewhere, and a run is over when all were, however long it took.
     """
     if imported.report.form == "single":
         yield R.OLD_FORM.broken(SINGLE, f"{SINGLE} alone")
@@ -38,8 +39,9 @@ def recounted(
     measured = imported.measured
     if measured is None or not len(measured.rows):
         return
-    yield from _asked(measured, dataset)
-    yield from _lasted(measured, pack)
+    if not turns:
+        yield from _asked(measured, dataset)
+        yield from _lasted(measured, pack)
     yield from _late(measured, rules)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from harness import benchmarks
 from harness.benchmarks.base import Benchmark, Dataset
+from harness.clients.endpoints.agentic import disagreement
 from harness.clients.endpoints.config import CONFIG, config_text, layout_and_client
 from harness.clients.endpoints.program import ClientProgram, find_program
 from harness.engines.address import lanes_before
@@ -23,8 +24,8 @@ from harness.ledger.record import Rate, Warmup
 from harness.runs.canary import sing
 from harness.runs.endings import end_dead_runs
 from harness.runs.endpoints_leg import CLOSED, ClientGroup, run_endpoints_leg
-from harness.runs.endpoints_record import Tables
-from harness.runs.endpoints_settings import as_leg, asked_of, choices, http_engine
+from harness.runs.endpoints_record import Tables, check_scoring
+from harness.runs.endpoints_settings import as_leg, check_row, choices, http_engine
 from harness.runs.engine_up import ENGINE_LOG, asked, http_members
 from harness.runs.leg_settings import output_cap
 from harness.runs.plan import PlannedLeg
@@ -55,6 +56,10 @@ class ClientSession:
         set. The first run that breaks ends the session (RunBroke, EngineDied, Interrupted).
         """
         scenarios = scenarios_of(legs)
+        for leg in scenarios:
+            check_row(leg)
+            if leg.of_trajectories:
+                self.observer(Note(disagreement(leg.pack)))
         programs = {leg.pack.round: self._program(leg) for leg in scenarios}
         with self.store.lock():
             end_dead_runs(self.store, self.observer)
@@ -73,7 +78,7 @@ class ClientSession:
 
     def _run_group(self, legs: list[PlannedLeg], programs: Mapping[str, ClientProgram]) -> Iterator[RunRecord]:
         first = legs[0]
-        benchmark = benchmarks.get(first.benchmark, first.pack)
+        benchmark = benchmarks.get(first.benchmark, first.pack, first.config.agentic)
         engine = http_engine(first)
         datasets = read_tables([as_leg(leg, ACCURACY) for leg in legs], benchmark, self.data_dir)
         self._check(legs, benchmark, datasets, programs[first.pack.round])
@@ -104,14 +109,14 @@ class ClientSession:
         """The client reads each configuration, with addresses and rates that only stand for those to come."""
         with tempfile.TemporaryDirectory() as folder:
             for leg in legs:
-                dataset = Tables(leg, benchmark, datasets).clients
-                if dataset is not None:
-                    for line in benchmark.ready_to_score(dataset):
-                        self.observer(Note(line))
-                layout, _ = layout_and_client(leg.pack, leg.benchmark)
+                tables = Tables(leg, benchmark, datasets)
+                check_scoring(tables, self.observer)
+                layout, client = layout_and_client(leg.pack, leg.benchmark)
+                if client.extra is not None:
+                    self.observer(Note(program.check_extra(client.extra, layout)))
                 stands_for = Rate(target_qps=1.0, origin="none yet")
                 urls = [_SOMEWHERE] * http_engine(leg).replicas
-                chosen = choices(leg, urls, leg.rules.model.value, stands_for, asked_of(leg, dataset))
+                chosen = choices(leg, urls, leg.rules.model.value, stands_for, tables.asked)
                 path = Path(folder) / CONFIG
                 path.write_text(config_text(leg.pack, leg.benchmark, chosen), encoding="utf-8")
                 program.check(path, layout)

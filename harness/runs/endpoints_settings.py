@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.benchmarks.base import Dataset
+from harness.clients.endpoints import agentic
 from harness.clients.endpoints.config import LEG, Choices, layout_and_client
 from harness.clients.endpoints.sizing import samples_to_issue
 from harness.config.engines import HttpEngine
@@ -19,11 +20,14 @@ from harness.errors import ConfigError, MissingError
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger import Fingerprint, ResultsStore
 from harness.ledger.record import Rate, Warmup
+from harness.rules import TrajectoryRules
 from harness.runs.endpoints_expected import Departure
+from harness.runs.endpoints_replay import Replay, replay_of
 from harness.runs.leg_settings import deviations as leg_deviations
 from harness.runs.leg_settings import output_cap
 from harness.runs.plan import PlannedLeg
 from harness.runs.rates import target_qps
+from harness.runs.trajectories import asking_of
 
 _OFFLINE: Final = "Offline"
 _TOKENIZER_FILES: Final = ("tokenizer.json", "tokenizer_config.json")
@@ -37,12 +41,14 @@ _OTHERWISE: Final = frozenset(("generation_config", "override_generation_config"
 class Asked:
     """How much of which data set a run asks. ``rows`` are the first ones, ``cut`` whether there are more.
 
-    ``dataset`` is None where the client has data sets of its own, which the harness does not read.
+    ``dataset`` is None where the client has data sets of its own, which the harness does not read. ``replay`` is what
+    the measured phase asks where that is another data set, of trajectories.
     """
 
     dataset: Dataset | None
     rows: int
     cut: bool
+    replay: Replay | None = None
 
 
 def as_leg(leg: PlannedLeg, name: str) -> PlannedLeg:
@@ -63,16 +69,36 @@ def http_engine(leg: PlannedLeg) -> HttpEngine:
     return engine
 
 
-def asked_of(leg: PlannedLeg, dataset: Dataset | None) -> Asked:
-    """All rows; of a short run the first ones, where the client reads our data set."""
+def check_row(leg: PlannedLeg) -> None:
+    """ConfigError where the round has no row of the leg's scenario: the client measures nothing but rows."""
+    if leg.scenario not in leg.rules.scenarios:
+        raise ConfigError(
+            f"{leg.pack.round} has no row of {leg.benchmark} in {leg.scenario}",
+            where="--client=endpoints",
+            expected="one of " + ", ".join(leg.rules.scenarios),
+            mend=f"name it with --scenarios; for analysis alone, {leg.scenario} is measured with --client=loadgen",
+        )
+
+
+def asked_of(leg: PlannedLeg, dataset: Dataset | None, measured: Dataset | None = None) -> Asked:
+    """All rows; of a short run the first ones, where the client reads our data set. ``measured`` are the trajectories
+    that the measured phase replays, of which a short run has the first.
+    """
     if dataset is None:
         return Asked(None, leg.rules.rows(PERFORMANCE, leg.scenario), cut=False)
-    rows = min(dataset.rows, leg.config.test_run.accuracy_samples) if leg.test_run else dataset.rows
-    return Asked(dataset.head(rows) if rows < dataset.rows else dataset, rows, cut=rows < dataset.rows)
+    short = leg.config.test_run
+    rows = min(dataset.rows, short.accuracy_samples) if leg.test_run else dataset.rows
+    asked = dataset.head(rows) if rows < dataset.rows else dataset
+    replay = replay_of(leg.rules, measured, asked, short.performance_samples if leg.test_run else None)
+    return Asked(asked, rows, cut=rows < dataset.rows, replay=replay)
 
 
-def choices(leg: PlannedLeg, endpoints: Sequence[str], model: str, rate: Rate, asked: Asked) -> Choices:
+def choices(leg: PlannedLeg, endpoints: Sequence[str], model: str, rate: Rate | None, asked: Asked) -> Choices:
     """What the client is told beyond the rules."""
+    if isinstance(leg.rules, TrajectoryRules):
+        return _of_trajectories(leg, leg.rules, endpoints, model, asked)
+    if rate is None:
+        raise ValueError(f"{leg.name} needs a rate")
     engine = http_engine(leg)
     replicas = len(endpoints)
     return Choices(
@@ -88,6 +114,36 @@ def choices(leg: PlannedLeg, endpoints: Sequence[str], model: str, rate: Rate, a
         connections=engine.clients.connections * replicas,
         has_tokenizer=tokenizer_of(leg) is not None,
         says_sampling=not _samples_as_the_checkpoint(engine),
+    )
+
+
+def _of_trajectories(
+    leg: PlannedLeg, rules: TrajectoryRules, endpoints: Sequence[str], model: str, asked: Asked
+) -> Choices:
+    """One request at a time, of one server: nothing is to be chosen but how many, and what goes with each."""
+    if len(endpoints) != 1:
+        raise ConfigError(
+            f"the client asks over one connection, and there are {len(endpoints)} servers",
+            where=f"systems/{leg.system}/{leg.benchmark}.yaml: scenarios.{leg.scenario}.replicas",
+            expected="one server in this scenario",
+            mend=f"give scenarios.{leg.scenario} replicas: 1",
+        )
+    replay = asked.replay
+    return Choices(
+        name=f"{leg.system}-{leg.benchmark}-{leg.scenario}",
+        scenario=leg.scenario,
+        model=model,
+        endpoints=tuple(endpoints),
+        caps={name: output_cap(as_leg(leg, name)) for name in (PERFORMANCE, ACCURACY)},
+        samples=None,
+        rate=None,
+        min_duration_ms=min_duration_ms(leg),
+        workers=1,
+        connections=1,
+        has_tokenizer=tokenizer_of(leg) is not None,
+        trajectories=None if replay is None or replay.whole else replay.trajectories,
+        sampling=None if replay is None or replay.whole_questions else agentic.all_of_them(rules),
+        chat_template_kwargs=asking_of(leg).chat_template_kwargs,
     )
 
 
@@ -129,12 +185,15 @@ def departure(leg: PlannedLeg, engine: EngineInfo, model: str, asked: Asked, rea
     caps = tuple(output_cap(as_leg(leg, name)) for name in (PERFORMANCE, ACCURACY))
     stands_in = engine.checkpoint is None or engine.checkpoint.stand_in
     whole = asked.rows == leg.rules.rows(ACCURACY, leg.scenario)
+    replay = asked.replay
     return Departure(
         rows=None if whole or asked.dataset is None else asked.rows,
         min_duration_ms=min_duration_ms(leg) if leg.test_run else None,
         caps=(caps[0], caps[1]),
         model=model if stands_in and reasons else None,
         may_be_filed=not reasons,
+        trajectories=None if replay is None or replay.whole else (replay.trajectories, replay.turns),
+        all_questions=replay is not None and not replay.whole_questions,
     )
 
 
@@ -143,8 +202,13 @@ def deviations(leg: PlannedLeg) -> list[str]:
     return [text for name in (PERFORMANCE, ACCURACY) for text in leg_deviations(as_leg(leg, name))]
 
 
-def client_rate(leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, fingerprint: Fingerprint) -> Rate:
-    """The rate of a run, and where it came from: as LoadGen's, but that a share is of an Offline run of this client."""
+def client_rate(leg: PlannedLeg, warmup: Warmup | None, store: ResultsStore, fingerprint: Fingerprint) -> Rate | None:
+    """The rate of a run, and where it came from: as LoadGen's, but that a share is of an Offline run of this client.
+
+    None where the servers' answers alone say when the next request goes out.
+    """
+    if leg.of_trajectories:
+        return None
     own = leg.config.scenarios[leg.scenario].target_qps
     share = getattr(own, "offline_share", None)
     if share is None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from harness.benchmarks.base import Benchmark, Dataset, Score
+from harness.benchmarks.base import Benchmark, Dataset, Logged, Score
+from harness.clients.endpoints.answers import Came
 from harness.clients.endpoints.config import CONFIG, REPORT
 from harness.clients.endpoints.events import EVENTS, INDEX, Phase
 from harness.clients.endpoints.importer import Imported, hash_report
@@ -25,9 +26,13 @@ from harness.logs.values import shown
 from harness.rules import RulePack
 from harness.runs.endpoints_expected import Departure, expected_pack, judged
 from harness.runs.endpoints_recount import recounted
+from harness.runs.endpoints_replay import Replay
+from harness.runs.endpoints_turns import told_turns
 from harness.runs.scoring import score_echo
 
 _DIGITS: Final = 1e-9
+_PERCENT, _WRITTEN = 100, 2
+"""Parts of a score are in percent, written with so many digits."""
 _SUBMITTER: Final = "submitter"
 
 
@@ -35,7 +40,8 @@ _SUBMITTER: Final = "submitter"
 class Judgement:
     """What a run is judged with. ``dataset`` is what the client was given, row by row; None where it had its own.
 
-    ``told`` is whether the harness wrote the client's configuration: of an imported run it did not.
+    ``replay`` are the trajectories of the measured phase, None where it asks ``dataset`` too. ``told`` is whether the
+    harness wrote the client's configuration: of an imported run it did not.
     """
 
     pack: RulePack
@@ -43,6 +49,7 @@ class Judgement:
     division: str
     benchmark: Benchmark
     dataset: Dataset | None
+    replay: Replay | None = None
     told: bool = True
 
 
@@ -55,10 +62,13 @@ def conclude(run_folder: Path, record: RunRecord, imported: Imported, judgement:
     )  # fmt: skip
     row = check_endpoints_run(run_folder / REPORT, place, expected)
     score = _score(imported, judgement)
-    held_to = expected.benchmark(run.benchmark).scenario(run.scenario)
+    rules = expected.benchmark(run.benchmark)
+    of_turns, turns = judgement.replay is not None, told_turns(imported, judgement.replay, rules)
+    held_to = rules.scenario(run.scenario)
     findings = [
-        *judged(row.findings, judgement.departure),
-        *recounted(imported, judgement.dataset, expected, held_to, told=judgement.told),
+        *judged(row.findings, judgement.departure, rules),
+        *recounted(imported, judgement.dataset, expected, held_to, told=judgement.told, turns=of_turns),
+        *(() if turns is None else turns.findings),
         *_rescored(imported, score, judgement.dataset),
         *(_unlike_told(run_folder) if judgement.told else ()),
     ]
@@ -68,6 +78,8 @@ def conclude(run_folder: Path, record: RunRecord, imported: Imported, judgement:
             "state": State.FINISHED,
             "ended_at": record.ended_at or datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "counts": imported.counts,
+            "turns": None if turns is None else turns.counts,
+            "turn_figures": None if turns is None else turns.figures,
             "failures": imported.failures,
             "failure_kinds": imported.failure_kinds,
             "client_counters": imported.latencies_ns or None,
@@ -125,11 +137,17 @@ def _score(imported: Imported, judgement: Judgement) -> Score | None:
     phase, dataset = _scored_phase(imported), judgement.dataset
     if phase is None or dataset is None or sorted(phase.rows.tolist()) != list(range(dataset.rows)):
         return None
-    failed = {int(phase.rows[at]) for at, text in enumerate(phase.texts) if not text or at in phase.errors}
-    pairs = sorted(zip(phase.rows.tolist(), phase.texts, strict=True))
-    answers = ((row, (text or "").encode()) for row, text in pairs)
+    logged, empty = judgement.benchmark.logged, Came()
+    pairs = sorted(enumerate(phase.rows.tolist()), key=lambda pair: pair[1])
+    came = [(at, row, phase.answers[at] or empty) for at, row in pairs]
+    failed = {row for at, row, answer in came if at in phase.errors or _says_nothing(answer, logged)}
+    answers = ((row, answer.reply if logged == "reply" else answer.text.encode()) for _, row, answer in came)
     asked = dataclasses.replace(dataset, whole=True)  # all that the client was given: its score is of as much
     return judgement.benchmark.score(answers, asked, failed=failed, where=imported.report.folder / EVENTS)
+
+
+def _says_nothing(answer: Came, logged: Logged) -> bool:
+    return answer.empty if logged == "reply" else not answer.text
 
 
 def _scored_phase(imported: Imported) -> Phase | None:
@@ -143,7 +161,7 @@ def _accuracy(row: EndpointsRow, imported: Imported, score: Score | None, judgem
     version = " ".join(filter(None, ("inference-endpoint", imported.report.version, imported.report.commit)))
     theirs = row.accuracy
     if theirs is None:
-        theirs = next((one.score for one in imported.report.scored if one.score is not None), None)
+        theirs = _first_score(imported)
     if theirs is None:
         return None
     if score is None:
@@ -159,11 +177,31 @@ def _rescored(imported: Imported, score: Score | None, dataset: Dataset | None) 
     """Where the client grades the answers otherwise. Samples without one are told of before."""
     if score is None and dataset is not None and _scored_phase(imported) is not None:
         yield R.RESCORED.broken(INDEX, "other rows in the scored phase", f"each of {dataset.rows} rows once")
-    if score is None or score.value is None:
+    if score is None:
         return
-    theirs = next((one.score for one in imported.report.scored if one.score is not None), None)
-    if theirs is None or not math.isclose(score.value, theirs, rel_tol=0, abs_tol=_DIGITS):
-        yield R.RESCORED.broken(EVENTS, f"{score.key} {score.value}", f"the client's {theirs}")
+    parts = next((one.parts for one in imported.report.scored if one.parts), {})
+    theirs: Mapping[str, float | None] = parts
+    if parts:
+        own = _own_parts(score)
+    else:
+        own = {} if score.value is None else {score.key: score.value}
+        theirs = dict.fromkeys(own, _first_score(imported))
+    for key in own.keys() & (theirs.keys() | {score.key}):
+        told = theirs.get(key)
+        if told is None or not math.isclose(own[key], told, rel_tol=0, abs_tol=_DIGITS):
+            yield R.RESCORED.broken(EVENTS, f"{key} {own[key]}", f"the client's {told}")
+
+
+def _own_parts(score: Score) -> dict[str, float]:
+    """The figures of a breakdown, in percent, of the rows that were asked, be they all or not."""
+    if not score.samples or score.failed or score.unscored:
+        return {}
+    correct = sum(subset.correct for subset in score.subsets)
+    return {**score.also, score.key: round(_PERCENT * correct / score.samples, _WRITTEN)}
+
+
+def _first_score(imported: Imported) -> float | None:
+    return next((one.score for one in imported.report.scored if one.score is not None), None)
 
 
 def _unlike_told(run_folder: Path) -> Iterator[Finding]:

@@ -401,6 +401,17 @@ BREACHES: list[tuple[str, str, Change, str, str, str]] = [
         "reject",
         AGENT,
     ),
+    (
+        "a category of BFCL less",
+        "closed",
+        config(T, f"{DATA}/1/generate_params/categories", ["non_live", "live"]),
+        "EP-SCORER",
+        "reject",
+        AGENT,
+    ),
+    ("BFCL is shown", "open", accuracy(T, "0/breakdown/overall_accuracy", 86.8), "EP-ACC-SHOWN", "note", AGENT),
+    ("inline score", "closed", accuracy(T, "1/score", 0.5), "EP-INLINE", "note", AGENT),
+    ("an inline score that is none", "open", accuracy(T, "1/score", 62), "EP-VALUE", "reject", AGENT),
     ("no streaming", "open", config(S, "model_params/streaming", "off"), "EP-STREAMING", "reject", GPT),
     ("no revision", "closed", config(O, f"{DATA}/0/generate_params", {}), "EP-REVISION", "review", QWEN),
     ("no revision in open", "open", config(O, f"{DATA}/0/generate_params", {}), "EP-REVISION", "note", QWEN),
@@ -465,6 +476,28 @@ def test_the_limits_are_as_strict_as_the_official_ones(endpoints):
     accuracy("Offline", "0/score", 0.782397)(home)
     accuracy("Interactive", "0/score", 0.7878 * 0.99)(home)
     assert {f.rule for f in check(home).findings if f.severity is Severity.REJECT} == set()
+
+
+def test_what_an_open_row_of_turns_reaches_is_shown_and_a_closed_one_is_held_to_it(endpoints):
+    shown = {f.rule: f for f in check(endpoints(AGENT, "open")).findings}
+    assert shown["EP-ACC-SHOWN"].found == "overall_accuracy 86.83 %, normalized_single_turn_score 87.27 %"
+    assert shown["EP-ACC-SHOWN"].expected == "of closed at least 83.64 %, at least 85.32 %"
+    assert (shown["EP-INLINE"].found, shown["EP-INLINE"].expected) == ("inline score 0.6158", "the reference's 0.6335")
+    assert "EP-GATE" not in shown
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "division", "said_of_it"), [(AGENT, "closed", {"EP-INLINE"}), (QWEN, "open", set())]
+)
+def test_a_closed_row_or_one_of_another_kind_is_shown_less(endpoints, benchmark, division, said_of_it):
+    found = {f.rule for f in check(endpoints(benchmark, division)).findings}
+    assert found & {"EP-ACC-SHOWN", "EP-INLINE"} == said_of_it
+
+
+def test_without_an_inline_score_nothing_is_said_of_it(endpoints):
+    home = endpoints(AGENT)
+    accuracy(T, "1", ...)(home)
+    assert "EP-INLINE" not in {f.rule for f in check(home).findings}
 
 
 def test_estimates_by_either_key(endpoints):

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
 
+from harness.clients.endpoints import agentic
 from harness.engines.base import Sampling
 from harness.errors import ConfigError
-from harness.rules import BenchmarkRules, RulePack
-from harness.rules.benchmark import ClientData, ClientDataset, ClientScoredDataset, EndpointsClient, ImageRules
+from harness.rules import BenchmarkRules, RulePack, TrajectoryRules
+from harness.rules.benchmark import (
+    BfclSampling,
+    ClientData,
+    ClientDataset,
+    ClientScoredDataset,
+    EndpointsClient,
+    ImageRules,
+)
 from harness.rules.layouts import EndpointsLayout
 
 LEG: Final = "endpoints"
@@ -43,6 +51,9 @@ class Choices:
     tokenizer is linked into the run's folder, else the client looks for one. ``samples`` and ``rate`` (samples/s) are
     None where the data decide. ``caps`` are new tokens an answer may have, by leg. ``says_sampling`` is whether the
     servers would sample otherwise than the round does where a request does not say how.
+
+    Of a benchmark of trajectories: ``trajectories`` are issued, and ``sampling`` says which questions are asked, in
+    place of the round's; ``chat_template_kwargs`` go with every request.
     """
 
     name: str
@@ -57,6 +68,9 @@ class Choices:
     connections: int
     has_tokenizer: bool = False
     says_sampling: bool = False
+    trajectories: int | None = None
+    sampling: BfclSampling | None = None
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.endpoints or self.workers % len(self.endpoints):
@@ -107,7 +121,7 @@ def client_config(pack: RulePack, benchmark: str, chosen: Choices) -> dict[str, 
         "submission_ref": {"model": benchmark, "ruleset": layout.ruleset.value.format(round=pack.round)},
         "model_params": _model_params(rules, client, chosen, streaming=online),
         "datasets": _datasets(rules, data, chosen),
-        "settings": _settings(pack, layout, rules, chosen),
+        "settings": _settings(pack, layout, rules, client, chosen),
         "endpoint_config": {"endpoints": list(chosen.endpoints), "api_type": client.api_type},
         "report_dir": REPORT,
     }
@@ -125,12 +139,17 @@ def _model_params(
         params["skip_special_tokens"] = client.skip_special_tokens
     if chosen.has_tokenizer:
         params["tokenizer_name"] = TOKENIZER
+    if chosen.chat_template_kwargs:
+        params["chat_template_kwargs"] = dict(chosen.chat_template_kwargs)
     return params | {"streaming": "on" if streaming else "off"}
 
 
 def _datasets(rules: BenchmarkRules, data: ClientData, chosen: Choices) -> list[dict[str, Any]]:
-    written = [_measured(data.performance), *(_scored(one, chosen) for one in data.accuracy)]
-    return [one | _pin(rules, chosen.scenario) for one in written]
+    measured, scored = _measured(data.performance), [_scored(one, chosen) for one in data.accuracy]
+    if isinstance(rules, TrajectoryRules):
+        asked = {"generate_params": agentic.questions(rules, chosen.sampling)}
+        return [measured | agentic.replay(rules, chosen.trajectories), *(one | asked for one in scored)]
+    return [one | _pin(rules, chosen.scenario) for one in (measured, *scored)]
 
 
 def _pin(rules: BenchmarkRules, scenario: str) -> dict[str, Any]:
@@ -157,7 +176,9 @@ def _scored(data: ClientScoredDataset, chosen: Choices) -> dict[str, Any]:
     return written | {"accuracy_config": data.model_dump(exclude={"name"}, exclude_none=True)}
 
 
-def _settings(pack: RulePack, layout: EndpointsLayout, rules: BenchmarkRules, chosen: Choices) -> dict[str, Any]:
+def _settings(
+    pack: RulePack, layout: EndpointsLayout, rules: BenchmarkRules, client: EndpointsClient, chosen: Choices
+) -> dict[str, Any]:
     runtime: dict[str, Any] = {
         "min_duration_ms": chosen.min_duration_ms,
         "scheduler_random_seed": pack.seeds.schedule.value,
@@ -179,7 +200,8 @@ def _settings(pack: RulePack, layout: EndpointsLayout, rules: BenchmarkRules, ch
         "early_stopping": {"enabled": True},
         "service_ready_timeout_s": _READY_S,
     }
-    for key, value in ({} if rules.endpoints_settings is None else rules.endpoints_settings.value).items():
+    ruled = {} if rules.endpoints_settings is None else rules.endpoints_settings.value
+    for key, value in {**client.settings, **ruled}.items():
         _set(settings, key.split("."), value)
     return settings
 

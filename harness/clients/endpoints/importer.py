@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from harness.clients.endpoints.config import CONFIG, REPORT
-from harness.clients.endpoints.events import PERFORMANCE, Phase, read_phases
-from harness.clients.endpoints.report import ClientReport, read_report, report_files
+from harness.clients.endpoints.events import Phase, read_phases
+from harness.clients.endpoints.report import PERFORMANCE, ClientReport, read_report, report_files
 from harness.engines.replies import EMPTY
 from harness.errors import MissingError
 from harness.ledger.hashes import sha256
@@ -24,6 +24,9 @@ KEPT_FAILURES: Final = 100
 FAILED: Final = "request_failed"
 UNFINISHED: Final = "cut"
 NEVER_CAME: Final = "never_completed"
+SKIPPED: Final = "never_sent"
+"""Turns behind one that failed: the client counts them as issued, failed and completed, after no time at all."""
+MEAN: Final = "latency.avg"
 DURATION: Final = "duration_ns"
 _P99: Final = 99
 
@@ -67,10 +70,11 @@ class Imported:
 
     @property
     def failure_kinds(self) -> dict[str, int]:
-        """How many samples of all phases failed, were cut, have no text, or never came back."""
+        """How many samples of all phases failed, were never sent, were cut, say nothing, or never came back."""
         kinds: Counter[str] = Counter()
         for phase in self.phases.values():
-            kinds[FAILED] += len(phase.errors)
+            kinds[FAILED] += len(phase.errors) - len(phase.skipped)
+            kinds[SKIPPED] += len(phase.skipped)
             kinds[UNFINISHED] += phase.unfinished
             kinds[EMPTY] += phase.empty
             kinds[NEVER_CAME] += len(phase.rows) - phase.completed
@@ -94,11 +98,14 @@ class Imported:
         ]
 
 
-def import_report(run_folder: Path) -> Imported:
-    """Reads the report in a run's folder. LogError where its summary is not as the client writes it."""
+def import_report(run_folder: Path, *, whole: bool = False) -> Imported:
+    """Reads the report in a run's folder, ``whole`` as :func:`.read_phases` takes it.
+
+    LogError where its summary is not as the client writes it.
+    """
     report = read_report(run_folder / REPORT)
     try:
-        return Imported(report, read_phases(report.folder))
+        return Imported(report, read_phases(report.folder, whole=whole))
     except LogError as error:
         return Imported(report, unread=str(error).replace("\n", ";"))
 

@@ -1,12 +1,14 @@
 """Asks a Python which endpoints client it has: ``python -I probe.py`` prints one JSON object.
 
-Standard library only, and nothing of the package: it runs in the client's environment, not in the harness's.
+``python -I probe.py PACKAGE MODULE`` asks it instead for what a scorer of the client's needs. Standard library only,
+and nothing of the package: it runs in the client's environment, not in the harness's.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import importlib.metadata
 import importlib.util
 import json
@@ -39,6 +41,18 @@ def told() -> dict[str, str | None]:
     return answer | {"sha256": source_sha256(folder)}
 
 
+def usable(package: str, module: str) -> dict[str, str | None]:
+    """The version of a package, None where it is not installed, and what keeps its module from being used."""
+    answer: dict[str, str | None] = {"version": None, "problem": None}
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        answer["version"] = importlib.metadata.version(package)
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # noqa: BLE001 - whatever a package's own imports raise, it cannot be used
+        answer["problem"] = f"{type(error).__name__}: {error}"
+    return answer
+
+
 def clone_commit(folder: Path) -> str | None:
     """The commit that is checked out where the package lies in a clone; None where it does not."""
     try:
@@ -58,4 +72,6 @@ def source_sha256(folder: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(told()) + "\n")
+    asked = sys.argv[1:]
+    answered = usable(*asked) if asked else told()
+    sys.stdout.write(json.dumps(answered) + "\n")

@@ -6,15 +6,17 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness.clients.endpoints import probe
 from harness.clients.endpoints.probe import DISTRIBUTION
 from harness.env import ENDPOINTS_BIN
 from harness.errors import ConfigError, MissingError
+from harness.rules.benchmark import ClientExtra
 from harness.rules.layouts import EndpointsLayout
 
 _PATIENCE_S: Final = 180.0
@@ -23,8 +25,11 @@ _NEEDED_KEY: Final = "early_stopping"
 _UNKNOWN_KEY: Final = re.compile(rf"\b{_NEEDED_KEY}\s+Extra inputs are not permitted")
 _LAST_LINES: Final = 8
 _SHEBANG_BYTES: Final = 4096
-_NOT_INHERITED: Final = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSAFEPATH")
-"""Variables of the Python that runs the harness, which the client's must not see."""
+_NOT_INHERITED: Final = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSAFEPATH", "BFCL_V4_DATASET_URI")
+"""Variables of the Python that runs the harness, which the client's must not see; and one by which it would ask other
+questions than those of the package that is looked at."""
+_BFCL_FOLDER: Final = "BFCL_PROJECT_ROOT"
+"""Where bfcl-eval makes folders as soon as it is imported; beside its own files, if nobody says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,33 @@ class ClientProgram:
         """As a run's record keeps them."""
         told = {"endpoints": self.version, "endpoints_python": self.python, "endpoints_source": self.sha256}
         return told if self.commit is None else {**told, "endpoints_commit": self.commit}
+
+    def check_extra(self, extra: ClientExtra, layout: EndpointsLayout) -> str:
+        """Looks whether the client can score what it will ask; a line for people.
+
+        MissingError where it cannot: it would tell so after hours, when all is measured.
+        """
+        mend = f"{_pip(self.path)} install -e './endpoints[{extra.name}]', of the clone that the client is from"
+        with tempfile.TemporaryDirectory(prefix="probe-") as scratch:
+            asked = [*_interpreter(self.path), "-I", probe.__file__, extra.package, extra.module]
+            ended = _run(asked, self.path, {_BFCL_FOLDER: scratch})
+        told = _answer(ended)
+        if told is None or told["problem"] is not None:
+            why = "its Python does not answer" if told is None else told["problem"]
+            raise MissingError(
+                f"the endpoints client cannot score with {extra.package}: {why}",
+                where=self.path,
+                expected=f"the extra [{extra.name}] of {layout.client.value.repo} in its environment",
+                mend=mend,
+            )
+        if told["version"] != extra.version:
+            raise MissingError(
+                f"the endpoints client would ask and score with {extra.package} {told['version']}",
+                where=self.path,
+                expected=f"{extra.package} {extra.version}",
+                mend=mend,
+            )
+        return f"the endpoints client scores with {extra.package} {extra.version}"
 
     def check(self, config: Path, layout: EndpointsLayout) -> None:
         """Has the client read a configuration, before servers take minutes to come up.
@@ -100,18 +132,28 @@ def client_environment() -> dict[str, str]:
 
 def _probed(path: Path, layout: EndpointsLayout) -> ClientProgram:
     ended = _run([*_interpreter(path), "-I", probe.__file__], path)
-    try:
-        told = json.loads(ended.stdout.splitlines()[-1])
-        if not isinstance(told["version"], str) or not isinstance(told["sha256"], str):
-            raise ValueError
-    except (ValueError, LookupError, TypeError):
+    told = _answer(ended)
+    if told is None or not isinstance(told["version"], str) or not isinstance(told.get("sha256"), str):
         last = "".join(f"\n    {line}" for line in ended.stderr.splitlines()[-_LAST_LINES:])
         raise MissingError(
             f"{ENDPOINTS_BIN.name} names a program whose Python has no {DISTRIBUTION}{last}",
             where=path,
             mend=install_guide(layout),
-        ) from None
+        )
     return ClientProgram(path, told["python"], told["version"], told["commit"], told["sha256"])
+
+
+def _answer(ended: subprocess.CompletedProcess[str]) -> dict[str, Any] | None:
+    """What the probe printed last, whatever was printed before; None where that is no answer of its."""
+    try:
+        told = json.loads(ended.stdout.splitlines()[-1])
+    except (ValueError, LookupError):
+        return None
+    return told if isinstance(told, dict) and "version" in told else None
+
+
+def _pip(program: Path) -> str:
+    return str(program.parent / "pip")
 
 
 def _interpreter(path: Path) -> list[str]:
@@ -124,7 +166,7 @@ def _interpreter(path: Path) -> list[str]:
     return [str(path.parent / "python")]
 
 
-def _run(command: list[str], program: Path) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], program: Path, more: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
             command,
@@ -133,7 +175,7 @@ def _run(command: list[str], program: Path) -> subprocess.CompletedProcess[str]:
             text=True,
             errors="replace",
             timeout=_PATIENCE_S,
-            env=client_environment(),
+            env={**client_environment(), **(more or {})},
             check=False,
         )
     except OSError as error:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
@@ -18,13 +18,16 @@ from typing import Any, Final, Literal
 import orjson
 
 from harness.errors import ConfigError, MissingError
-from harness.logs import AccuracyResults, Document, EndpointsLog, LogError
+from harness.logs import AccuracyResults, Document, EndpointsLog, LogError, ScoredDataset
 from harness.logs.endpoints import ACCURACY_RESULTS, COMPLETED, CONFIGS, DURATION_NS, FAILED, ISSUED, RESULT_SUMMARY
 
 Form = Literal["split", "single"]
 
 SINGLE: Final = PurePosixPath("results.json")
+PERFORMANCE: Final = "performance"
+"""The phase of the measured run; those of accuracy are called as their data sets are in the configuration."""
 _NS_PER_S: Final = 1e9
+_PARTS: Final = ("category_scores", "subset_scores")
 _MAX_SINGLE_BYTES: Final = 1 << 31
 """The old form holds every answer of both phases: some tens of megabytes a pass."""
 _FIGURES: Final = tuple(
@@ -37,7 +40,10 @@ _FIGURES: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What the client says of one data set that it scored; None for what its form does not tell."""
+    """What the client says of one data set that it scored; None for what its form does not tell.
+
+    ``parts`` are the figures of its breakdown, categories among them, by name.
+    """
 
     name: str
     score: float | None
@@ -46,6 +52,7 @@ class Scored:
     scored: int | None = None
     empty: int | None = None
     missing: int | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,7 @@ class ClientReport:
     """A report, whichever its form. Times in ns; None for what is not told.
 
     ``completed`` has failed samples among it. ``figures`` are latencies in ns by their key in the report, those that a
-    number is told for.
+    number is told for. ``inline`` is the score of the measured answers, where the client scored those too.
     """
 
     folder: Path
@@ -68,6 +75,7 @@ class ClientReport:
     commit: str | None
     figures: Mapping[str, float] = field(default_factory=dict)
     scored: tuple[Scored, ...] = ()
+    inline: float | None = None
 
     @property
     def samples_per_second(self) -> float | None:
@@ -126,23 +134,39 @@ def _split(folder: Path) -> ClientReport:
         version=summary.text("version"),
         commit=summary.text("git_sha"),
         figures={key: float(value) for key, value in told.items() if value is not None},
-        scored=_scored(folder),
+        scored=tuple(_scored(folder)),
+        inline=_inline(folder),
     )
 
 
-def _scored(folder: Path) -> tuple[Scored, ...]:
+def _entries(folder: Path) -> tuple[ScoredDataset, ...]:
     if not (folder / ACCURACY_RESULTS).is_file():
         return ()
-    results = AccuracyResults.of(EndpointsLog(Document.read_json(folder / ACCURACY_RESULTS), Document(folder, {})))
-    entries = []
-    for one in results.scored:
+    document = Document.read_json(folder / ACCURACY_RESULTS)
+    return AccuracyResults.of(EndpointsLog(document, Document(folder, {}))).scored
+
+
+def _inline(folder: Path) -> float | None:
+    measured = [one for one in _entries(folder) if one.dataset_type == PERFORMANCE and one.score is not None]
+    return measured[0].score_number() if measured else None
+
+
+def _scored(folder: Path) -> Iterator[Scored]:
+    for one in _entries(folder):
         if not one.is_accuracy:
             continue
         counts = one.response_counts
         score = None if one.score is None else one.score_number()
         told = {key: counts.get(key) for key in ("issued", "scored", "empty", "missing")}
-        entries.append(Scored(one.name or "", score, one.samples, **told))
-    return tuple(entries)
+        inner = [] if one.breakdown is None else [one.breakdown, *(one.breakdown.child(name) for name in _PARTS)]
+        parts = {name: value for each in inner for name, value in _numbers(each).items()}
+        yield Scored(one.name or "", score, one.samples, **told, parts=parts)
+
+
+def _numbers(document: Document | None) -> dict[str, float]:
+    """The numbers of an object, by key."""
+    data = {} if document is None else document.data
+    return {key: float(v) for key, v in data.items() if isinstance(v, int | float) and not isinstance(v, bool)}
 
 
 def _single(folder: Path) -> ClientReport:

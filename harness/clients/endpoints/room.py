@@ -15,13 +15,14 @@ _BYTES_PER_SAMPLE: Final = 1024
 _BYTES_PER_TOKEN: Final = 6
 
 
-def check_room(phases: Iterable[tuple[int, int]], report_to: Path, shm: Path = SHM) -> None:
+def check_room(phases: Iterable[tuple[int, int]], report_to: Path, shm: Path = SHM, *, asked_bytes: int = 0) -> None:
     """MissingError where ``events.jsonl`` may not fit where the client writes it first, or where it is copied to.
 
-    ``phases`` are samples and new tokens at most of each. Containers have 64 MiB of /dev/shm unless told otherwise,
-    which some 100,000 samples fill.
+    ``phases`` are samples and new tokens at most of each; ``asked_bytes`` are those of all requests, where these are
+    long: a turn has its whole history in it, and each is written. Containers have 64 MiB of /dev/shm unless told
+    otherwise, which some 100,000 samples fill.
     """
-    needed = sum(count * (_BYTES_PER_SAMPLE + _BYTES_PER_TOKEN * cap) for count, cap in phases)
+    needed = asked_bytes + sum(count * (_BYTES_PER_SAMPLE + _BYTES_PER_TOKEN * cap) for count, cap in phases)
     for place, mend in (
         (shm, "give the container more (--shm-size), or free some"),
         (report_to, "free space on this disk, or give --results_dir on another"),

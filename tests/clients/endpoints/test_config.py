@@ -9,12 +9,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.clients.endpoints import agentic
 from harness.clients.endpoints.config import Choices, client_config, config_text
 from harness.clients.endpoints.sizing import samples_to_issue
 from harness.errors import ConfigError
 from harness.gate.endpoints_config import CONFIG_CHECKS
 from harness.gate.row_endpoints import check_endpoints_run
-from harness.rules import load
+from harness.rules import TrajectoryRules, load
 from tests.gate import made_endpoints as made
 from tests.gate.test_endpoints import place_of
 
@@ -107,8 +108,63 @@ def test_a_round_without_such_results_is_refused() -> None:
 
 
 def test_a_benchmark_that_nothing_tells_the_client_of_is_refused() -> None:
+    rules = PACK.benchmark(made.AGENT).model_copy(update={"endpoints_client": None})
+    untold = PACK.model_copy(update={"benchmarks": {**PACK.benchmarks, made.AGENT: rules}})
     with pytest.raises(ConfigError, match="nothing says yet"):
-        config_text(PACK, made.AGENT, choices("SingleStream"))
+        config_text(untold, made.AGENT, choices("SingleStream"))
+
+
+def of_trajectories(**changes: Any) -> Choices:
+    given_ = {"model": "Qwen3.6-27B", "endpoints": ("http://127.0.0.1:30000",), "samples": None, "rate": None}
+    caps = {"performance": 1024, "accuracy": 1024}
+    return choices("SingleStream", **(given_ | {"caps": caps, "workers": 1, "connections": 1} | changes))
+
+
+def test_trajectories_are_told_as_the_round_has_them(tmp_path: Path) -> None:
+    written = client_config(PACK, made.AGENT, of_trajectories(chat_template_kwargs={"thinking": False}))
+    assert gate_says(tmp_path, made.AGENT, "SingleStream", written) == []
+    assert written["model_params"]["chat_template_kwargs"] == {"thinking": False}
+    assert (written["type"], written["model_params"]["streaming"]) == ("online", "on")
+    performance, accuracy = written["datasets"]
+    assert performance["accuracy_config"] == {"eval_method": "agentic_inference_inline"}
+    assert performance["agentic_inference"] == {
+        "num_trajectories_to_issue": 20, "turn_timeout_s": 600.0, "enable_salt": False, "inject_tool_delay": False,
+    }  # fmt: skip
+    assert accuracy["generate_params"] == {
+        "categories": ["non_live", "live", "hallucination"],
+        "category_sample_pct": {"non_live": 62, "live": 10, "hallucination": 10},
+        "subset_floor": 25,
+    }
+    settings = written["settings"]
+    assert settings["runtime"] == {
+        "min_duration_ms": 600000,
+        "max_duration_ms": 14_400_000,
+        "scheduler_random_seed": 16159082839903944936,
+        "dataloader_random_seed": 2747215439041700203,
+    }
+    assert settings["load_pattern"] == {"type": "agentic_inference", "target_concurrency": 1}
+    assert {key: settings["client"][key] for key in ("num_workers", "max_connections", "warmup_connections")} == {
+        "num_workers": 1, "max_connections": 1, "warmup_connections": 0,
+    }  # fmt: skip
+
+
+def test_without_kwargs_none_are_written() -> None:
+    assert "chat_template_kwargs" not in client_config(PACK, made.AGENT, of_trajectories())["model_params"]
+
+
+def test_fewer_trajectories_and_questions_of_a_table_of_its_own() -> None:
+    rules = PACK.benchmark(made.AGENT)
+    assert isinstance(rules, TrajectoryRules)
+    chosen = of_trajectories(trajectories=3, sampling=agentic.all_of_them(rules))
+    performance, accuracy = client_config(PACK, made.AGENT, chosen)["datasets"]
+    assert performance["agentic_inference"]["num_trajectories_to_issue"] == 3
+    assert set(accuracy["generate_params"]["category_sample_pct"].values()) == {100}
+
+
+def test_whom_the_round_s_seeds_displease_is_told() -> None:
+    told = agentic.disagreement(PACK)
+    for words in ("check_compliance.py", "42", "compliance/checker.py", "performance_check.py"):
+        assert words in told
 
 
 @given(rate=st.floats(0.01, 1e5), rows=st.integers(1, 50_000), ms=st.integers(1, 600_000), scheduled=st.booleans())

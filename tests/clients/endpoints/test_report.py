@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.clients.endpoints.events import EVENTS, INDEX, read_phases, text_of
+from harness.clients.endpoints.events import EVENTS, INDEX, read_phases
 from harness.clients.endpoints.progress import Progress, last_progress
 from harness.clients.endpoints.report import find_report, read_report, report_files
 from harness.errors import ConfigError, HarnessError, MissingError
@@ -174,12 +174,6 @@ def test_whatever_a_report_holds_is_read_or_told(tmp_path: Path, content: Any, n
         assert read_report(tmp_path).folder == tmp_path
     except HarnessError:
         return
-
-
-def test_a_scorers_text_has_the_reasoning_before_the_content() -> None:
-    assert text_of(["TextModelOutput", ["b", "c"], "a"]) == "abc"
-    assert text_of(["TextModelOutput", "b"]) == "b"
-    assert text_of(None) is None
 
 
 def test_the_newest_bar_tells_how_far_it_is(tmp_path: Path) -> None:
