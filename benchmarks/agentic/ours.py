@@ -1,14 +1,13 @@
 """Our client: ``python -m benchmarks.agentic.ours WORK {process|inside}``.
 
 What drives it is a LoadGen worker without LoadGen: an engine of trajectories, which notes every turn and writes down
-what it came to. Below it is the HTTP engine, in a process of its own as legs have it, or inside of the driver's.
+what it came to. Below it is the HTTP engine, in a process of its own or inside of the worker's.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-import select
 import sys
 import time
 from collections.abc import Iterator
@@ -29,10 +28,7 @@ from harness.engines.address import lanes_before
 from harness.engines.base import (
     Engine,
     EngineInfo,
-    Event,
     Failure,
-    Int16Array,
-    Int64Array,
     PromptTable,
     Replies,
     Requests,
@@ -41,9 +37,9 @@ from harness.engines.bodies import BodyStore
 from harness.engines.group import start_group
 from harness.engines.http.core import HttpCore
 from harness.engines.http.settings import HttpSettings
+from harness.engines.inside import InsideEngine
 from harness.engines.replicas import connect
 from harness.ledger.turns import TURN_REPLIES
-from harness.runs.engine_up import http_members
 
 PATIENCE_S: Final = 60.0
 POLL_S: Final = 10.0
@@ -92,7 +88,9 @@ def replayed(engine: TrajectoryEngine, work: Work, rows: list[int]) -> int:
 
 @contextmanager
 def in_a_process(work: Work) -> Iterator[tuple[Engine, list[int]]]:
-    """The engine as legs have it, and the processes that take part."""
+    """The engine in a process of its own, and the processes that take part."""
+    from harness.runs.engine_up import http_members  # what plans legs is no part of the other way's start
+
     lanes = lanes_before(1, 1)
     members = http_members(settings(work), lanes)
     log = Path(work.folder) / "client.log"
@@ -104,52 +102,16 @@ def in_a_process(work: Work) -> Iterator[tuple[Engine, list[int]]]:
             engine.close()
 
 
-class Inside:
-    """A core of sockets as an engine, for one thread: what the other costs without a second process."""
-
-    def __init__(self, core: HttpCore) -> None:
-        self._core = core
-        self._poll = select.poll()
-        self._poll.register(core.descriptor(), select.POLLIN)
-        self.submit, self.info = core.submit, core.info
-
-    def poll(self, timeout_s: float) -> list[Event]:
-        """Steps until something is told."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            wait_s = self._core.wait_s()
-            left = deadline - time.monotonic()
-            wait_s = left if wait_s is None else min(wait_s, left)
-            if wait_s > 0:
-                self._poll.poll(wait_s * 1e3)
-            events = self._core.step()
-            if events or left <= 0:
-                return events
-
-    def wake(self) -> None:
-        """Nobody waits when there is something to be done."""
-
-    def replicas_of(self, numbers: Int64Array) -> Int16Array:
-        """There is one."""
-        return np.zeros(len(numbers), np.int16)
-
-    def counters(self, timeout_s: float) -> dict[str, int]:
-        """The core's."""
-        return self._core.counters()
-
-    def close(self) -> None:
-        """Lets go of its connections."""
-        self._core.close()
-
-
 @contextmanager
 def inside(work: Work) -> Iterator[tuple[Engine, list[int]]]:
-    """The engine in this process."""
-    engine = Inside(HttpCore(HttpSettings.parse(settings(work))))
+    """The engine's core in this process, as a worker has it (``LegJob.inside``)."""
+    core = HttpCore(HttpSettings.parse(settings(work)))
+    engine = InsideEngine(core)
     try:
         yield engine, [os.getpid()]
     finally:
         engine.close()
+        core.close()
 
 
 def settings(work: Work) -> dict[str, object]:

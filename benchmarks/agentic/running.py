@@ -20,8 +20,11 @@ from benchmarks.agentic.work import Took, Work
 
 ROOT: Final = Path(__file__).parents[2]
 FLOOR: Final = "bare socket"
-OURS: Final = "ours"
-INSIDE: Final = "ours, one process"
+APART: Final = "ours, apart"
+"""The engine in a process of its own."""
+INSIDE: Final = "ours, inside"
+"""The engine's core in the worker's process."""
+OURS: Final = (INSIDE, APART)
 PEER: Final = "mlcommons/endpoints"
 
 
@@ -63,8 +66,8 @@ def run(contestant: str, work: Work) -> Run:
         return Run(took, time.monotonic() - began - took.wall_s)
 
 
-_HOW: Final = {OURS: ("process",), INSIDE: ("inside",)}
-_MODULES: Final = {FLOOR: "floor", OURS: "ours", INSIDE: "ours", PEER: "peer"}
+_HOW: Final = {APART: ("process",), INSIDE: ("inside",)}
+_MODULES: Final = {FLOOR: "floor", APART: "ours", INSIDE: "ours", PEER: "peer"}
 
 
 def _module(contestant: str) -> list[str]:

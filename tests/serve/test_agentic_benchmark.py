@@ -79,7 +79,7 @@ def test_a_contestant_runs_in_a_process_of_its_own(
     store = data.store_of(source, tmp_path / "chats")
     with running.server(source.file.path, 0.0) as port:
         work = Work(str(store.path), str(source.file.path), str(tmp_path), port, 1, 1)
-        done = running.run(running.OURS, work)
+        done = running.run(running.APART, work)
     assert (done.took.turns, done.took.failed) == (source.turns, 0)
     assert done.around_s > 0 and done.turns_per_s > 0
     assert f"{source.turns} turns answered of {source.turns} asked" in capsys.readouterr().out
