@@ -48,6 +48,7 @@ HEAVY = {
         "engines/slots.py",
         "engines/torch_attention.py",
         "engines/torch_cpu.py",
+        "engines/torch_deepseek.py",
         "engines/torch_head.py",
         "engines/torch_model.py",
         "engines/torch_vision.py",

@@ -1,8 +1,8 @@
 """Continuous batching: which request works in which slot, and what the next forward pass is over. Pure bookkeeping.
 
-A request waits in arrival order, takes the lowest free slot, has its prompt read in pieces of bounded size, and then
-gets one token a step until it stops. A step's :class:`Plan` is one flat row of tokens: one each of the slots that
-decode, in order of slot, then the pieces of prompts. Requests join and leave between steps; nobody waits for the
+A request waits in arrival order, takes a slot, has its prompt read in pieces of bounded size, and then gets one token a
+step until it stops. A step's :class:`~harness.engines.slot_plans.Plan` is one flat row of tokens: one each of the slots
+that decode, in order of slot, then the pieces of prompts. Requests join and leave between steps; nobody waits for the
 longest of a batch. A slot keeps what it computed for a session's next request:
 :mod:`~harness.engines.slot_sessions`.
 
@@ -31,42 +31,11 @@ from harness.engines.base import (
     Tokens,
 )
 from harness.engines.dropping import Line, leave
+from harness.engines.slot_plans import Piece, Plan
 from harness.engines.slot_prompts import Prompt, Reader, Tell, TokenIds, Unservable
 from harness.engines.slot_sessions import RestingSlots
 
 _FAILURES_PER_STEP = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """``count`` tokens of one prompt from position ``start`` on; ``ends`` where the prompt is whole after it."""
-
-    slot: int
-    start: int
-    count: int
-    ends: bool
-
-    def __post_init__(self) -> None:
-        if self.start < 0 or self.count < 1:
-            raise ValueError(f"not a piece of a prompt: {self}")
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """One forward pass over N tokens: the first ``len(decoding)`` are one each of those slots, the rest are ``pieces``.
-
-    ``tokens``, ``slots`` and ``positions`` are int64 (N,). ``chosen_at`` (int64) are the places among the N after
-    which a token is chosen, by ``samplings``, for ``chosen_slots``.
-    """
-
-    tokens: Int64Array
-    slots: Int64Array
-    positions: Int64Array
-    decoding: Int64Array
-    pieces: tuple[Piece, ...]
-    chosen_at: Int64Array
-    chosen_slots: Int64Array
-    samplings: tuple[Sampling, ...]
 
 
 @dataclass(slots=True)

@@ -19,12 +19,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from harness.engines.slots import Piece, Plan
+from harness.engines.slot_plans import Piece, Plan
 
 NAME = "harness_slots"
 """What transformers knows :func:`attend` by."""
 _LONG = 1024
 """Positions from which on slots that decode attend one by one."""
+_ALIGNED = 64
+"""Bytes, as torch aligns its own."""
 
 
 @dataclass(slots=True)
@@ -47,7 +49,10 @@ class SlotCache:
 
     def _zeros(self, like: Tensor) -> Tensor:
         shape = (self.slots, like.shape[1], self.max_total_tokens, like.shape[3])
-        return torch.from_numpy(np.zeros(math.prod(shape) * like.element_size(), np.uint8)).view(like.dtype).view(shape)
+        size = math.prod(shape) * like.element_size()
+        raw = np.zeros(size + _ALIGNED, np.uint8)
+        begin = -raw.ctypes.data % _ALIGNED
+        return torch.from_numpy(raw[begin : begin + size]).view(like.dtype).view(shape)
 
 
 class Ragged:

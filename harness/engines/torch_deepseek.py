@@ -19,8 +19,8 @@ from harness.engines.bodies import chat_of_prompt
 from harness.engines.chats import qwen3_vocab, tool_prompts
 from harness.engines.chats.problems import BadChat
 from harness.engines.chats.replies import as_replies_with_calls
+from harness.engines.slot_plans import Plan
 from harness.engines.slot_prompts import Prompt, TokenIds, Unservable
-from harness.engines.slots import Plan
 from harness.engines.torch_attention import Ragged
 from harness.engines.torch_chats import StoredChats, end_tokens
 from harness.errors import ConfigError

@@ -18,8 +18,8 @@ from transformers import AttentionInterface
 
 from harness.engines import torch_attention
 from harness.engines.checkpoint import read_config
+from harness.engines.slot_plans import Plan
 from harness.engines.slot_prompts import Reader, TokenIds
-from harness.engines.slots import Plan
 from harness.engines.torch_attention import Ragged, SlotCache
 from harness.engines.torch_deepseek import DeepseekV3
 from harness.engines.torch_head import Head

@@ -24,8 +24,8 @@ from harness.engines.chats.problems import BadChat
 from harness.engines.chats.qwen3_vl import require_packages
 from harness.engines.chats.replies import as_replies
 from harness.engines.checkpoint import read_json
+from harness.engines.slot_plans import Piece, Plan
 from harness.engines.slot_prompts import Prompt, Tell, TokenIds, Unservable, as_ids
-from harness.engines.slots import Piece, Plan
 from harness.engines.torch_attention import Ragged
 from harness.engines.torch_chats import StoredChats, end_tokens
 from harness.engines.torch_pixels import FRAMES, patches

@@ -21,8 +21,9 @@ from harness.engines.base import (
     Tokens,
     Workload,
 )
+from harness.engines.slot_plans import Piece, Plan
 from harness.engines.slot_prompts import Prompt, Unservable
-from harness.engines.slots import Piece, Plan, SlotTable
+from harness.engines.slots import SlotTable
 
 VOCABULARY = 50
 MAX_TOTAL = 40
