@@ -6,6 +6,7 @@ import enum
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -119,18 +120,22 @@ class Answer:
 class Recorded:
     """The answers to all turns of some trajectories, and to single chats.
 
-    ``chats`` are conversations with the message that answers each, for requests that belong to no trajectory.
+    ``chats`` are objects with ``messages``, maybe with ``tools``, and the message that answers each: for requests that
+    belong to no trajectory.
     """
 
     def __init__(
         self,
         trajectories: Iterable[Trajectory],
-        chats: Iterable[tuple[Sequence[Mapping[str, Any]], Mapping[str, Any]]] = (),
+        chats: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]] = (),
     ) -> None:
         self._answers = {each.id: list(_answers(each)) for each in trajectories}
         self._ids = list(self._answers)
         self._first = {orjson.dumps(each.turns[0].said[0]["content"]): each.id for each in trajectories}
-        self._chats = {_key(asked): _answer("", 0, message, asked) for asked, message in chats}
+        self._chats = {
+            _key(chat): Answer(f"chat-{place}", 0, message, _tokens(_size(chat)), _tokens(_size(message)))
+            for place, (chat, message) in enumerate(chats)
+        }
 
     def of_session(self, session: str, turn: int) -> Answer | None:
         """By the value of X-Session-ID: an id, with or without the number of a repeat, or the row of a library."""
@@ -140,17 +145,27 @@ class Recorded:
         answers = self._answers.get(name, ())
         return answers[turn] if turn < len(answers) else None
 
-    def of_messages(self, asked: Sequence[Mapping[str, Any]]) -> Answer | None:
-        """Where a request names no session: by its messages."""
-        found = self._chats.get(_key(asked))
+    def of_chat(self, chat: Mapping[str, Any]) -> Answer | None:
+        """Where a request names no session: by its messages and tools, or as a turn by the first question."""
+        asked: Sequence[Mapping[str, Any]] = chat.get("messages", ())
+        found = self._chats.get(_key(chat))
         user = next((each for each in asked if each.get("role") == "user"), None)
         if found is None and user is not None and (name := self._first.get(orjson.dumps(user.get("content")))):
             return self.of_session(name, sum(each.get("role") == "assistant" for each in asked))
         return found
 
 
-def _key(asked: Sequence[Mapping[str, Any]]) -> bytes:
-    return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+def read_chats(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Chats and their answers, an object a line with ``messages``, ``reply`` and maybe ``tools``."""
+    with path.open("rb") as lines:
+        for line in lines:
+            chat = orjson.loads(line)
+            reply = chat.pop("reply")
+            yield chat, reply
+
+
+def _key(chat: Mapping[str, Any]) -> bytes:
+    return orjson.dumps([chat.get("messages"), chat.get("tools") or None], option=orjson.OPT_SORT_KEYS)
 
 
 def _answers(trajectory: Trajectory) -> Iterator[Answer]:
@@ -163,10 +178,6 @@ def _answers(trajectory: Trajectory) -> Iterator[Answer]:
             told = _size(turn.recorded)
             yield Answer(trajectory.id, place, turn.recorded, _tokens(size), _tokens(told))
             size += told
-
-
-def _answer(name: str, turn: int, message: Mapping[str, Any], asked: Sequence[Mapping[str, Any]]) -> Answer:
-    return Answer(name, turn, message, _tokens(_size(asked)), _tokens(_size(message)))
 
 
 def _size(content: object) -> int:
@@ -195,8 +206,8 @@ def whole(answer: Answer, cached: int, wanted: Wanted, style: Style, fault: Kind
     """The response in one piece, head and all."""
     said = {} if fault is Kind.EMPTY else answer.message
     message: dict[str, object] = {"role": "assistant", "content": said.get("content")}
-    if "reasoning_content" in said:
-        message[style.reasoning_key] = said["reasoning_content"]
+    if thought := _thought(said):
+        message[style.reasoning_key] = thought
     message["tool_calls"] = _calls(said)
     choice = {"index": 0, "message": message, "finish_reason": _finish(answer, fault)}
     body = orjson.dumps(
@@ -269,6 +280,10 @@ def _finish(answer: Answer, fault: Kind | None) -> str | None:
     return {Kind.EMPTY: "stop", Kind.NO_FINISH: None}.get(fault, answer.finish) if fault else answer.finish
 
 
+def _thought(said: Mapping[str, Any]) -> str:
+    return str(said.get("reasoning_content") or said.get("reasoning") or "")
+
+
 def _calls(said: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         dict(call, function=dict(call["function"], arguments=_arguments(call))) for call in said.get("tool_calls", ())
@@ -282,8 +297,8 @@ def _arguments(call: Mapping[str, Any]) -> str:
 
 def _deltas(said: Mapping[str, Any], style: Style) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": ""}
-    for key, told in (("reasoning_content", style.reasoning_key), ("content", "content")):
-        for piece in _pieces(said.get(key) or "", style.pieces):
+    for told, text in ((style.reasoning_key, _thought(said)), ("content", said.get("content") or "")):
+        for piece in _pieces(text, style.pieces):
             yield {told: piece}
     for index, call in enumerate(_calls(said)):
         function = call["function"]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.benchmarks.qwen3_6_27b.dataset import read_file
-from tests.doubles.recorded_answers import PIECES, Fault, Recorded, Style
+from tests.doubles.recorded_answers import PIECES, Fault, Recorded, Style, read_chats
 from tests.doubles.recorded_server import RecordedServer
 
 
@@ -22,12 +22,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Serves until standard input ends."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("data", type=Path, help="trajectories, as the round's file has them")
+    parser.add_argument("--chats", type=Path, help="single chats and their answers, an object a line")
     parser.add_argument("--first-ms", type=float, default=0.0, help="how long each first byte is kept back")
     parser.add_argument("--crlf", action="store_true", help="lines of events end with CR LF")
     parser.add_argument("--pieces", type=int, default=PIECES, help="of each text and each call's arguments")
     parser.add_argument("--fault", type=Fault.parse, action="append", default=[], help="KIND@TURN[:ID], turns from 0")
     options = parser.parse_args(argv)
-    recorded = Recorded(read_file(options.data).trajectories)
+    recorded = Recorded(read_file(options.data).trajectories, read_chats(options.chats) if options.chats else ())
     style = Style(pieces=options.pieces, crlf=options.crlf)
     server = RecordedServer(recorded, style=style, faults=options.fault, first_ms=options.first_ms)
     _say({"port": server.port})

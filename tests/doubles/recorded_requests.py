@@ -83,12 +83,13 @@ class Connection:
         compact, spaced = ASSISTANT
         return self._room.count(compact, self._body, self._end) or self._room.count(spaced, self._body, self._end)
 
-    def messages(self) -> list[dict[str, Any]]:
-        """All of them; none where the body is no chat."""
+    def chat(self) -> dict[str, Any]:
+        """The body read; empty where it is no chat."""
         try:
-            return list(orjson.loads(memoryview(self._room)[self._body : self._end])["messages"])
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            return []
+            found = orjson.loads(memoryview(self._room)[self._body : self._end])
+        except orjson.JSONDecodeError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def wanted(self, model: str) -> Wanted:
         """How it is to be answered; as ``model`` where it names none."""

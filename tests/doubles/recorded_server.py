@@ -157,9 +157,7 @@ class RecordedServer:
             self._tell(connection, self._told_of_itself(connection.line), None)
             return
         session, turn = connection.session, connection.turn()
-        found = (
-            self._recorded.of_session(session, turn) if session else self._recorded.of_messages(connection.messages())
-        )
+        found = self._recorded.of_session(session, turn) if session else self._recorded.of_chat(connection.chat())
         fault = self._fault(found) if self._faults and found is not None else None
         self.asked.append(Asked(session, turn, fault, time.monotonic_ns()))
         if self._keep:

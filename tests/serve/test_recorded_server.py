@@ -116,12 +116,16 @@ def test_what_was_cached_is_what_the_session_asked_before(trajectories: tuple[Tr
 
 def test_a_session_may_be_a_row_or_be_left_out(trajectories: tuple[Trajectory, ...]) -> None:
     row = len(trajectories) + 1
-    chat = [{"role": "user", "content": "2 + 2?"}]
-    with serving(Recorded(trajectories, [(chat, {"role": "assistant", "content": "4"})])) as server:
+    chat = {"messages": [{"role": "user", "content": "2 + 2?"}]}
+    tools = [{"type": "function", "function": {"name": "add"}}]
+    call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+    chats = [(chat, {"content": "4"}), (chat | {"tools": tools}, {"content": "", "tool_calls": [call]})]
+    with serving(Recorded(trajectories, chats)) as server:
         for session in (str(row), None):
             told = merged(events(post(server, asked(trajectories[1], 2), session)[1]))
             assert told == recorded_of(trajectories[1], 2)
-        assert merged(events(post(server, RUN | {"messages": chat}, None)[1])) == {"content": "4"}
+        assert merged(events(post(server, RUN | chat, None)[1])) == {"content": "4"}
+        assert merged(events(post(server, RUN | chat | {"tools": tools}, None)[1])) == {"tool_calls": [call]}
         for body, session in ((asked(trajectories[0], 0), "nobody"), ({"messages": []}, None), ("no chat", None)):
             status, refused = post(server, body, session)
             assert status == 404 and "error" in json.loads(refused)
