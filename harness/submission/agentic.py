@@ -15,9 +15,10 @@ from pydantic import ValidationError
 from harness.clients.endpoints.config import REPORT
 from harness.config.engine_subject import keys_of
 from harness.config.engines import HttpEngine, TrtllmEngine
-from harness.errors import UnknownName
+from harness.errors import MissingError, UnknownName
 from harness.gate.engine_config import engine_of
 from harness.ledger.record import RunRecord
+from harness.ledger.turn_report import Inline, read_turn_report
 from harness.logs import AccuracyResults, Document, EndpointsLog, LogError
 from harness.logs.endpoints import ISSUED
 from harness.rules import RulePack
@@ -51,7 +52,7 @@ def readme_names(row: Row, pack: RulePack) -> dict[str, str]:
     rules = pack.benchmark(row.entry.benchmark)
     if not isinstance(rules, TrajectoryRules):
         return {}
-    told = _of_report(row, rules) if row.layout == "endpoints" else _of_record(row.accuracy.record, rules)
+    told = _of_report(row, rules) if row.layout == "endpoints" else _of_legs(row, rules)
     return {
         "targets": _targets(told, rules, row.entry.division, pack),
         "categories": _categories(told, rules),
@@ -80,19 +81,28 @@ def _of_report(row: Row, rules: TrajectoryRules) -> Told:
         return Told()
 
 
-def _of_record(record: RunRecord, rules: TrajectoryRules) -> Told:
-    echo = record.accuracy
+def _of_legs(row: Row, rules: TrajectoryRules) -> Told:
+    """What LoadGen's two legs recorded. A score of a part of the questions is none."""
+    record, echo = row.performance.record, row.accuracy.record.accuracy
+    inline = _recorded_inline(row)
     agentic = record.config.get("agentic") or {}
     sampling = rules.sampling.value.model_dump() | {_KWARGS: agentic.get(_KWARGS) or {}}
-    if echo is None:
-        return Told(asked=sampling)
-    own = {} if echo.value is None else {echo.key: echo.value}
-    every = {**echo.also, **own}
+    every = {} if echo is None or echo.value is None else {**echo.also, echo.key: echo.value}
     return Told(
         figures={key: every[key] for key in _keys(rules) if key in every},
         categories={name: every[name] for name in rules.accuracy_subsets.value if name in every},
+        inline=None if inline is None else inline.score,
+        turns=None if inline is None else inline.recorded,
         asked=sampling,
     )
+
+
+def _recorded_inline(row: Row) -> Inline | None:
+    """The inline score that the performance leg's turns came to; None where it kept none."""
+    try:
+        return read_turn_report(row.performance.run.folder).inline
+    except MissingError:
+        return None
 
 
 def _keys(rules: TrajectoryRules) -> list[str]:
@@ -158,20 +168,20 @@ def _changed(record: RunRecord, told: Told, rules: TrajectoryRules) -> Iterator[
 
 
 def _constraints(row: Row, told: Told, rules: TrajectoryRules) -> Iterator[str]:
-    data, cap = rules.performance_data.value, rules.output_caps
+    record = row.performance.record
+    turns = "" if told.turns is None else f" {told.turns} turns were asked."
     yield (
-        f"No latency limit. One turn at a time: each waits for the one before, and a trajectory for the one before it "
-        f"({data.trajectories} trajectories, {data.turns} turns, as recorded, {data.file})."
+        "No latency limit. One turn at a time: each waits for the one before, and a trajectory for the one before it."
         if row.layout == "endpoints"
-        else f"LoadGen asks whole trajectories ({data.trajectories}, {data.turns} turns, {data.file}); its latency is "
-        "that of a trajectory from its first turn to the end of its last."
-    )
+        else "LoadGen asks whole trajectories; its latency is from a trajectory's first turn to the end of its last."
+    ) + turns
     asked = {key: value for key, value in told.asked.items() if key not in ("name", "tokenizer_name", _KWARGS)}
     if asked:
         yield "Each request: " + ", ".join(f"{key} {json.dumps(value)}" for key, value in asked.items()) + "."
-    if cap is not None:
-        yield f"The round's output cap is {cap.performance.value} tokens."
-    yield f"KV cache from turn to turn: {_prefix_reuse(row.performance.record)}. The query is a trajectory, not a turn."
+    if rules.output_caps is not None:
+        ruled, caps = rules.output_caps.performance.value, record.config.get("output_caps") or {}
+        yield f"Tokens that an answer may have: {caps.get(_PERFORMANCE) or ruled} (the round's: {ruled})."
+    yield f"KV cache from turn to turn: {_prefix_reuse(record)}. The query is a trajectory, not a turn."
 
 
 def _prefix_reuse(record: RunRecord) -> str:

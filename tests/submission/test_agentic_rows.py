@@ -114,6 +114,8 @@ def test_the_readme_says_what_was_served_and_changed_and_how(lay_out: LayOut, ag
         "0.6158 over 1007 turns",
         "Qwen/Qwen3.6-27B has 0.6335",
         "No latency limit. One turn at a time",
+        "1007 turns were asked.",
+        "Tokens that an answer may have: 1024 (the round's: 1024).",
         "temperature 0.0, seed 42, max_new_tokens 1024",
         "KV cache from turn to turn: kept (`disable_radix_cache` of SGLang 0.5, where it is not set)",
         f"{AGENT}, filed as `kimi-k2.6`",
@@ -236,6 +238,17 @@ def test_the_official_checker_on_that_demonstration(
     official = run_official(out, "v6.1")
     assert (official.verdict, official.errors) == (OfficialVerdict.OK, ())
     assert [row.units for row in official.rows] == ["Latency (ms)"]
+
+
+def test_a_part_of_the_questions_is_no_score(
+    lay_out: LayOut, agentic_store: ResultsStore, agentic_logs: dict[tuple[str, str], Path]
+) -> None:
+    add_loadgen_legs(agentic_store, agentic_logs, whole=False)
+    report = lay_out(entries(), demonstration=True)
+    folder = report.out / "open" / "Demonstration" / "results" / "box" / AGENT / SCENARIO
+    text = (folder / "README.md").read_text()
+    assert "| normalized_single_turn_score | not told | 87.96 |" in text
+    assert "| non_live | 713 | not told |" in text
 
 
 def test_scenarios_for_analysis_are_shown_and_are_no_rows_of_the_round(
