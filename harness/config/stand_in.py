@@ -16,14 +16,20 @@ from harness.config.models import (
 
 _SLOTS = 8
 _TOKENS = 512
-_IMAGE_TOKENS = 32_768
-"""As many as the published servers of Qwen3-VL take; an image and a long description are thousands."""
+_LONG_TOKENS = 32_768
+"""As many as the published servers of Qwen3-VL take, where an image and a long description are thousands; and the
+context of trajectories.
+"""
 _CONNECTIONS = 64
 _READY_S = 600.0
 _CAPS = OutputCaps(performance=32, accuracy=32)
 _WARMUP = WarmupSettings(requests=32)
 # 460 queries, five passes of 92, are the fewest with which early stopping believes a 99th percentile.
 _TEST_RUN = TestRun(performance_samples=92, accuracy_samples=32, min_duration_ms=2000, server_queries=460)
+_TRAJECTORIES = TestRun(
+    performance_samples=3, accuracy_samples=32, min_duration_ms=2000, server_queries=24, stream_queries=3
+)
+"""A trajectory is some fifty requests: fewer than early stopping wants."""
 _OFFLINE = MeasuredRate(warmup_share=1.25)
 _OF_OFFLINE = OfflineShare(offline_share=0.3)
 _OF_WARMUP = MeasuredRate(warmup_share=0.3)
@@ -53,7 +59,7 @@ def stand_in(file: BenchmarkFile) -> BenchmarkFile:
                 for name, own in file.scenarios.items()
             },
             "warmup": _WARMUP,
-            "test_run": _TEST_RUN,
+            "test_run": _TRAJECTORIES if _replays(file) else _TEST_RUN,
         }
     )
 
@@ -84,17 +90,26 @@ def _engine(engine: Engine) -> Engine:
     )
 
 
+def _replays(file: BenchmarkFile) -> bool:
+    """Whether the file is of a benchmark of trajectories: it says how they are asked, or has the scenario of those."""
+    return file.agentic is not None or "SingleStream" in file.scenarios
+
+
 def _of_its_architecture(name: str) -> tuple[TinyCheckpoint, int]:
     """The stand-in for the weights of that published name, and how many tokens its prompts and answers may have."""
     if "qwen3-vl" in name.lower():
-        return TinyCheckpoint(make="tiny-qwen3-vl"), _IMAGE_TOKENS
+        return TinyCheckpoint(make="tiny-qwen3-vl"), _LONG_TOKENS
+    if "kimi-k2" in name.lower():
+        return TinyCheckpoint(make="tiny-deepseek-v3"), _LONG_TOKENS
     return TinyCheckpoint(make="tiny-gpt-oss"), _TOKENS
 
 
 def _scenario(name: str, own: Scenario, *, offline: bool, stays: bool, served: bool) -> Scenario:
-    rate: TargetQps = _OFFLINE if name == "Offline" else _OF_OFFLINE if offline else _OF_WARMUP
+    # Of Offline and SingleStream a rate that is too low would end the run before its time.
+    rate: TargetQps = _OFFLINE if name in ("Offline", "SingleStream") else _OF_OFFLINE if offline else _OF_WARMUP
     return Scenario(
         target_qps=rate,
+        target_latency_ms=own.target_latency_ms,
         engine=None if own.engine is None else _engine(own.engine),
         replicas=own.replicas if served else None,
         engine_options=own.engine_options if stays else {},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.config import BenchmarkFile, stand_in
-from harness.config.models import HttpEngine, MeasuredRate, OfflineShare, TinyCheckpoint, TorchEngine
+from harness.config.models import Agentic, HttpEngine, MeasuredRate, OfflineShare, TinyCheckpoint, TorchEngine
 from harness.config.stand_in import stands_in_for
 from tests.config.test_engine_checks import ENGINE
 
@@ -104,14 +104,37 @@ def test_a_stand_in_is_a_whole_file_and_its_own_stand_in() -> None:
     assert stand_in(short) == short
 
 
+def test_a_stand_in_of_trajectories_asks_few_and_keeps_how() -> None:
+    server = {"target_qps": {"offline_share": 0.7}, "target_latency_ms": 600_000}
+    written = file(SingleStream={"target_qps": 0.03}, Offline={"target_qps": 0.2}, Server=server)
+    written = written.model_copy(update={"agentic": Agentic(repeats=9, tool_delays=True)})
+    short = stand_in(written)
+    assert short.agentic == written.agentic
+    assert short.test_run.performance_samples == short.test_run.stream_queries == 3
+    assert short.scenarios["Server"].target_latency_ms == 600_000
+    for name in ("SingleStream", "Offline"):
+        rate = short.scenarios[name].target_qps
+        assert isinstance(rate, MeasuredRate)
+        assert rate.warmup_share > 1, "too low a rate would end the run before its time"
+    assert stand_in(short) == short
+
+
 @pytest.mark.parametrize("kind", ["http", "trtllm"])
-def test_a_stand_in_has_the_architecture_of_the_weights(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("nvidia/Qwen3-VL-235B-A22B-Instruct-NVFP4", "tiny-qwen3-vl"),
+        ("moonshotai/Kimi-K2.6", "tiny-deepseek-v3"),
+        ("nvidia/Kimi-K2.6-NVFP4", "tiny-deepseek-v3"),
+    ],
+)
+def test_a_stand_in_has_the_architecture_of_the_weights(kind: str, name: str, make: str) -> None:
     engine = copy.deepcopy(WRITTEN) | {"kind": kind}
-    engine["checkpoint"]["name"] = "nvidia/Qwen3-VL-235B-A22B-Instruct-NVFP4"
+    engine["checkpoint"]["name"] = name
     if kind == "trtllm":
         engine = {key: engine[key] for key in ("kind", "version", "checkpoint", "replicas", "options")}
     found = stand_in(file(engine)).engine
     assert isinstance(found, HttpEngine | TorchEngine)
-    assert found.checkpoint == TinyCheckpoint(make="tiny-qwen3-vl")
+    assert found.checkpoint == TinyCheckpoint.model_validate({"make": make})
     room = found.max_total_tokens if isinstance(found, TorchEngine) else found.options["max_total_tokens"]
     assert room == 32_768, "as many as the published servers take"
