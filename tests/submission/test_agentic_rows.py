@@ -119,6 +119,7 @@ def test_the_readme_says_what_was_served_and_changed_and_how(lay_out: LayOut, ag
         "temperature 0.0, seed 42, max_new_tokens 1024",
         "KV cache from turn to turn: kept (`disable_radix_cache` of SGLang 0.5, where it is not set)",
         f"{AGENT}, filed as `kimi-k2.6`",
+        "asks for 42 as `dataloader_random_seed` and objects",
         "MLPerf Open.",
     ):
         assert said in text, said
