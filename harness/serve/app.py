@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import hashlib
 import time
-from array import array
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -28,29 +26,23 @@ from harness.serve.chat_words import ChatFormat, Reader
 from harness.serve.faults import HEADER, RETRY_AFTER_S, STATUS, Fault, FaultPlan, Kind
 from harness.serve.line import EventStream, Line, OneResponse, unless_gone, until_gone
 from harness.serve.manners import Manner
-from harness.serve.recorded import RecordedChats
-from harness.serve.refusal import BAD_REQUEST, NOT_FOUND, Refusal
+from harness.serve.refusal import BAD_REQUEST, Refusal
 from harness.serve.requests import ChatRequest, CompletionRequest, SampledRequest, read
 from harness.serve.sampling import Limits
+from harness.serve.script_rows import ScriptRows, session_of
 from harness.serve.shapes import Content, to_json
 from harness.serve.texts import Codec
 
 R = TypeVar("R", bound=SampledRequest)
 
-ROW_HEADER: Final = "x-row"
-"""Which row a scripted engine answers; without it, one that follows from the prompt."""
-ROW_BYTES: Final = 4
-SESSION_HEADER: Final = "x-session-id"
-"""Which conversation a chat goes on with: an engine that keeps what it has read reads only what is new."""
 OTHER_MODEL: Final = "-of-another-name"
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What the endpoints need. ``rows`` is of how many rows a script has answers; None for any.
+    """What the endpoints need. ``rows`` says which row of a script answers a request.
 
     ``reads_chats`` is whether the engine takes a chat itself, with its images, where the format has it so.
-    ``recorded`` says which row answers a chat, where the script is of recorded ones.
     """
 
     bridge: Bridge
@@ -61,8 +53,7 @@ class Service:
     chat: ChatFormat
     reads_chats: bool
     faults: FaultPlan
-    rows: int | None
-    recorded: RecordedChats | None
+    rows: ScriptRows
     die: Callable[[], None]
 
     def app(self) -> Starlette:
@@ -189,19 +180,9 @@ class Service:
         prompt, chat = asked_for.prompt_token_ids, None
         if prompt is None:
             prompt = self.chat.prompt(asked_for)
-            chat = self.chat.chat(asked_for, _session(request)) if self.reads_chats else None
-        row = None if self.recorded is None else self._recorded_row(self.recorded, asked_for, request)
-        generation = self._start(asked_for, prompt, request, self.chat.stop_ids, chat, row)
+            chat = self.chat.chat(asked_for, session_of(request.headers)) if self.reads_chats else None
+        generation = self._start(asked_for, prompt, request, self.chat.stop_ids, chat)
         return generation, self.chat.reader(asked_for)
-
-    def _recorded_row(self, recorded: RecordedChats, asked_for: ChatRequest, request: Request) -> int | None:
-        """Which row was recorded; None where the request names one itself."""
-        if ROW_HEADER in request.headers:
-            return None
-        row = recorded.row(_session(request), asked_for.received())
-        if row is None:
-            raise Refusal("nothing was recorded of this chat", status=NOT_FOUND, kind="NotFoundError")
-        return row
 
     def _start(
         self,
@@ -210,24 +191,15 @@ class Service:
         request: Request,
         more_stops: tuple[int, ...] = (),
         chat: bytes | None = None,
-        row: int | None = None,
     ) -> Generation:
         sampling = self.limits.sampling(asked_for, prompt, more_stops)
-        if row is None:
-            row = self._row(prompt, request.headers.get(ROW_HEADER))
+        row = self.rows.of(asked_for, prompt, request.headers)
         return self.bridge.generate(prompt, sampling, row=row, streamed=bool(asked_for.stream), chat=chat)
 
     @property
     def _words_gpt_oss(self) -> bool:
         """Whether chats are gpt-oss's, and those are worded in a way of their own."""
         return self.chat.gpt_oss and self.manner.of_gpt_oss is not None
-
-    def _row(self, prompt: list[int], header: str | None) -> int:
-        if header is not None:
-            if not header.isdecimal() or not header.isascii():
-                raise Refusal(f"{ROW_HEADER} is {header!r}, not the number of a row")
-            return int(header)
-        return row_of(prompt, self.rows)
 
     def _asked(self, asked_for: SampledRequest, fault: Fault | None, *, ids: bool = False) -> Asked:
         kind = None if fault is None else fault.kind
@@ -302,16 +274,6 @@ class Service:
     def _error(self, refusal: Refusal) -> Response:
         content = self.manner.shapes.error(refusal.message, refusal.kind, refusal.status)
         return _json(content, refusal.status)
-
-
-def row_of(prompt: Sequence[int], rows: int | None) -> int:
-    """Which row of a script answers a prompt that names none; ``rows`` is how many it has, None for any."""
-    row = int.from_bytes(hashlib.sha256(array("i", prompt).tobytes()).digest()[:ROW_BYTES], "little")
-    return row if rows is None else row % rows
-
-
-def _session(request: Request) -> str | None:
-    return request.headers.get(SESSION_HEADER) or None
 
 
 def _faulty(generation: Generation, fault: Fault | None) -> Generation:

@@ -29,6 +29,7 @@ from harness.serve.manners import MANNERS
 from harness.serve.plain_chat import PlainChat
 from harness.serve.recorded import RecordedChats
 from harness.serve.sampling import Limits
+from harness.serve.script_rows import ScriptRows
 from harness.serve.settings import ServeSettings
 from harness.serve.tongues import defaults, end_ids, tongue
 
@@ -124,8 +125,7 @@ async def _serve(
         chat=chat,
         reads_chats=info.kind == "torch",
         faults=FaultPlan(settings.faults),
-        rows=_rows(settings.engine, info) if recorded is None else len(recorded),
-        recorded=recorded,
+        rows=ScriptRows(_rows(settings.engine, info) if recorded is None else len(recorded), recorded),
         die=die,
     )
     server = _Server(_config(service), bridge, settings, lambda: listening(_url(listener), info))

@@ -132,7 +132,7 @@ def written(path: Path, answers: Sequence[str]) -> Path:
 def answers_by_prompt(dataset: Dataset) -> tuple[list[str], list[str]]:
     """A script whose rows the prompts' hashes lead to, every other answer right; and what each sample is told."""
     from harness.engines.chats.qwen3_vl import prompt_ids
-    from harness.serve.app import row_of
+    from harness.serve.script_rows import row_of
 
     assert dataset.chats is not None
     store = BodyStore.open(dataset.chats)
