@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -12,6 +13,8 @@ from harness.errors import HarnessError, Interrupted, MissingError
 from harness.events import Note, Observer
 from harness.ledger import ResultsStore, RunRecord, State, write_record
 from harness.ledger.hashes import hash_files
+
+_OWN_CHATS: Final = "*.chats*"
 
 
 def end(folder: Path, record: RunRecord, error: BaseException, observer: Observer) -> RunRecord:
@@ -57,6 +60,8 @@ def end_dead_runs(store: ResultsStore, observer: Observer) -> None:
     for run in store.readable_runs()[0]:
         if run.record.state is not State.RUNNING:
             continue
+        for chats in run.folder.glob(_OWN_CHATS):
+            chats.unlink()  # the run's own prompts, which its salt makes again: nobody lived to remove them
         outcome = _outcome(run.folder)
         if outcome is not None and outcome.error is None:
             observer(Note(f"{run.record.id} was killed before it was judged: --resume judges it"))

@@ -100,6 +100,7 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     group.observer(LegStarted(leg.name, str(folder), None))
     try:
         with own_chats(group.benchmark, dataset, folder, record, group.tell) as (asked, record):
+            _check_disk(group.store.root, _logged_bytes(leg, asked))
             outcome = run_job(_job(leg, group, folder, sampling, asked, settings.rows), leg.name, group.observer)
         _raise_if_broken(outcome, folder, group.engine)
     except BaseException as error:

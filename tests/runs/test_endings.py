@@ -12,6 +12,8 @@ def test_a_run_that_was_killed_is_marked_and_finished_ones_are_left_alone(tmp_pa
     store = ResultsStore(tmp_path)
     run_id, dead = store.new_attempt("BOX", "gpt-oss-120b", "Offline", "performance")
     write_record(dead, record(run_id))
+    for left in ("requests.chats", "requests.chats.part"):  # prompts of the run's own, which nobody lived to remove
+        (dead / left).write_bytes(b"x")
     done = add(store, "Offline", "accuracy")
     before = (done / "run.json").read_bytes()
     told: list[Event] = []
@@ -21,6 +23,7 @@ def test_a_run_that_was_killed_is_marked_and_finished_ones_are_left_alone(tmp_pa
     assert ended.note == "the harness was killed"
     assert ended.ended_at is not None
     assert (done / "run.json").read_bytes() == before
+    assert [path.name for path in dead.iterdir()] == ["run.json"]
     assert len(told) == 1
     end_dead_runs(store, told.append)
     assert len(told) == 1
