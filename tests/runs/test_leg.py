@@ -14,6 +14,7 @@ import pytest
 from harness.benchmarks.base import Dataset
 from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.engines.base import PromptTable
+from harness.engines.bodies import BodyStore
 from harness.errors import ConfigError, EngineDied, MissingError, RunBroke
 from harness.events import Event, LegFinished, Note, ignore
 from harness.ledger import ResultsStore, State, read_record, write_record
@@ -23,7 +24,7 @@ from harness.runs import leg as leg_module
 from harness.runs.leg import Group, run_leg
 from harness.runs.leg_settings import LegSettings
 from tests.ledger.made_records import record
-from tests.runs.made_legs import engine_info, leg
+from tests.runs.made_legs import agentic, engine_info, leg
 
 
 @dataclass
@@ -62,6 +63,40 @@ def test_a_disk_without_room_for_the_logs(
     assert caught.value.where == str(tmp_path)
     assert "--results_dir" in (caught.value.mend or "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_replies_of_turns_want_room_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A performance leg logs no answers; one of trajectories keeps what each turn came to."""
+    rows, turns = 40, 10
+    chats = ({"messages": [{"role": "user", "content": "x"}]} for _ in range(rows * turns))
+    store = BodyStore.write(tmp_path / "chats", chats, [row for row in range(rows) for _ in range(turns)])
+    results = ResultsStore(tmp_path / "results")
+    results.root.mkdir()
+    made = group(results)
+    library = dataclasses.replace(
+        made.datasets["performance"],
+        prompts=PromptTable.empty(rows),
+        subsets=("coding",) * rows,
+        ground_truth=(None,) * rows,
+        chats=store.path,
+        trajectories=True,
+    )
+    made = dataclasses.replace(made, datasets={**made.datasets, "performance": library})
+    needed = (256 << 20) + rows * turns * (1024 * 16 + 1024)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(needed - 1))
+    with pytest.raises(MissingError, match=f"up to {needed >> 20} MiB needed"):
+        run_leg(agentic(), made)
+    warmed: list[None] = []
+    monkeypatch.setattr(leg_module, "_warm_up", lambda *_: warmed.append(None))
+    monkeypatch.setattr(leg_module, "_begin", _stop)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(needed))
+    with pytest.raises(KeyboardInterrupt):
+        run_leg(agentic(), made)
+    assert len(warmed) == 1
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_prompt_too_long_is_told_before_anything_is_made(tmp_path: Path) -> None:
