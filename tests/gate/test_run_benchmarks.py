@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
 import pytest
 
 from harness.gate import Coverage, Expectation, Finding, Severity, check_run, result_metric
+from harness.gate.run_facts import applied
 from harness.logs import DetailLog
 from harness.rules import load
 from tests.gate.full_length import DETAIL, facts
@@ -214,6 +216,29 @@ def test_a_query_of_several_samples_loads_some_rows_twice(tmp_path):
 def test_interactive_is_loadgen_s_server_where_the_round_rules_neither(run, ran, said):
     findings = check(run(ran, "performance"), "Interactive", "performance", benchmark=AGENTIC, division="open")
     assert ("LG-SCENARIO" in severities(findings)) is said
+
+
+def test_a_run_for_analysis_has_its_own_library_and_need_not_ask_all_of_it(run):
+    """Twenty trajectories in fifty repeats: each of the twenty may well have been asked once, and no more."""
+    folder = run("SingleStream", "performance")
+    issued = queries(folder)
+    ruled = Expectation.of_round(load("v6.1"), AGENTIC, "SingleStream", "performance")
+    own = dataclasses.replace(ruled, dataset_rows=1000, logged_rows=1000, more_rows=False)
+    few = check(folder, "SingleStream", "performance", expectation=dataclasses.replace(own, issued_rows=issued))
+    assert few == []
+    more = check(folder, "SingleStream", "performance", expectation=dataclasses.replace(own, issued_rows=issued + 1))
+    assert severities(more) == {"LG-COVERAGE": "reject"}
+    larger = dataclasses.replace(own, dataset_rows=1001, issued_rows=20)
+    assert "LG-LIBRARY" in severities(check(folder, "SingleStream", "performance", expectation=larger))
+
+
+def test_a_scenario_for_analysis_is_none_that_the_round_rules():
+    """In a tree such a row is judged as any that open alone runs."""
+    pack = load("v6.1")
+    rules = pack.benchmark(AGENTIC)
+    assert applied(rules, "Server") is rules.analysis_scenarios["Server"]
+    assert applied(rules, "MultiStream") is None
+    assert Expectation.of_round(pack, AGENTIC, "Offline", "performance").dataset_rows == 995
 
 
 def test_single_stream_is_measured_in_milliseconds(run):
