@@ -20,11 +20,14 @@ from harness.rules import BenchmarkRules, TrajectoryRules
 class Replay:
     """What is replayed, the first trajectories of their file, and the table of questions that is asked then.
 
-    ``whole`` is whether these are the round's, all of them. The client numbers turns through, in their file's order.
+    ``questions`` are in the client's order, which is by subset, and ``places`` says which row of our table each is.
+    ``whole`` and ``whole_questions`` are whether these are the round's, all of them. The client numbers turns through,
+    in their file's order.
     """
 
     source: TrajectorySet
     questions: tuple[Row, ...]
+    places: tuple[int, ...]
     whole_questions: bool
 
     @property
@@ -87,5 +90,6 @@ def replay_of(
     source = tables.source_of(measured)
     if most is not None and most < len(source.trajectories):
         source = source.head(most)
-    asked = tables.table_of(scored, rules)
-    return Replay(source, asked.rows, scored.whole and not scored.stand_in)
+    rows = tables.table_of(scored, rules).rows
+    places = sorted(range(len(rows)), key=lambda place: rows[place].subset)
+    return Replay(source, tuple(rows[at] for at in places), tuple(places), scored.whole and not scored.stand_in)

@@ -138,12 +138,18 @@ def _score(imported: Imported, judgement: Judgement) -> Score | None:
     if phase is None or dataset is None or sorted(phase.rows.tolist()) != list(range(dataset.rows)):
         return None
     logged, empty = judgement.benchmark.logged, Came()
-    pairs = sorted(enumerate(phase.rows.tolist()), key=lambda pair: pair[1])
+    pairs = sorted(enumerate(_our_rows(phase, judgement.replay)), key=lambda pair: pair[1])
     came = [(at, row, phase.answers[at] or empty) for at, row in pairs]
     failed = {row for at, row, answer in came if at in phase.errors or _says_nothing(answer, logged)}
     answers = ((row, answer.reply if logged == "reply" else answer.text.encode()) for _, row, answer in came)
     asked = dataclasses.replace(dataset, whole=True)  # all that the client was given: its score is of as much
     return judgement.benchmark.score(answers, asked, failed=failed, where=imported.report.folder / EVENTS)
+
+
+def _our_rows(phase: Phase, replay: Replay | None) -> list[int]:
+    """Which row of our table each sample of a phase is."""
+    rows: list[int] = phase.rows.tolist()
+    return rows if replay is None else [replay.places[row] for row in rows]
 
 
 def _says_nothing(answer: Came, logged: Logged) -> bool:

@@ -33,7 +33,7 @@ _RULES = PACK.benchmark(NAME)
 assert isinstance(_RULES, TrajectoryRules)
 RULES: TrajectoryRules = _RULES
 BENCHMARK: Benchmark = benchmarks.get(NAME, PACK)
-TRAJECTORIES, ASKED, ROWS = 3, 2, 12
+TRAJECTORIES, ASKED, ROWS = 3, 2, 30
 QUESTIONS = "bfcl_v4::function_calling"
 URL = "http://127.0.0.1:9"
 MS = 1_000_000
@@ -41,7 +41,7 @@ LATENCY_MS = 5
 
 
 def make_data(folder: Path) -> Path:
-    """Three trajectories, and one question of each subset, in a data folder, which is returned."""
+    """Three trajectories, and two questions of each subset or three, in a data folder, which is returned."""
     BENCHMARK.make_dataset(folder, seed=0, rows=TRAJECTORIES)
     questions.write(folder / NAME, RULES, seed=0, rows=ROWS)
     return folder

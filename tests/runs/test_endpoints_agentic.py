@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.benchmarks.qwen3_6_27b.bfcl import score as scoring
 from harness.env import BFCL_PYTHON
 from harness.errors import ConfigError
 from harness.events import ignore
 from harness.ledger import ResultsStore, RunRecord, State
+from harness.runs import endpoints_import
 from harness.runs.endpoints_import import import_run
 from harness.runs.endpoints_settings import check_row, choices
 from harness.runs.plan import PlannedLeg
@@ -20,6 +22,7 @@ from tests.runs.agentic_made import (
     LATENCY_MS,
     MS,
     QUESTIONS,
+    ROWS,
     URL,
     AgenticReport,
     leg,
@@ -28,6 +31,7 @@ from tests.runs.agentic_made import (
     tables,
 )
 
+STAND_IN = f"stand-in data set of {ROWS} rows (the round's: 995)"
 Change = Callable[[AgenticReport], object]
 
 
@@ -60,6 +64,13 @@ def take(data: Path, checker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return take
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker's self test, a process each time, is left out: one test has it."""
+    monkeypatch.setattr(endpoints_import, "check_scoring", lambda *_: None)
+    monkeypatch.setattr(scoring, "self_test", lambda *_: None)
+
+
 def rejects(record: RunRecord) -> dict[str, str]:
     assert record.verdict is not None
     return {finding.rule: finding.found for finding in record.verdict.findings if finding.severity == "reject"}
@@ -81,10 +92,10 @@ def test_a_report_of_turns_becomes_a_run(take: Callable[..., RunRecord], data: P
     assert list(record.turn_figures.issued.values()) == [1] * ASKED
     assert record.accuracy is not None
     assert record.accuracy.key == "overall_accuracy"
-    assert sum(subset.correct for subset in record.accuracy.subsets.values()) == 12
+    assert sum(subset.correct for subset in record.accuracy.subsets.values()) == ROWS
     assert record.accuracy.also["normalized_single_turn_score"] == 100.0
     assert record.rate is None
-    assert {"short run (--test_run)", "stand-in data set of 12 rows (the round's: 995)"} <= set(record.not_submittable)
+    assert {"short run (--test_run)", STAND_IN} <= set(record.not_submittable)
     assert not any("metric differs" in reason for reason in record.not_submittable)
 
 
@@ -182,7 +193,7 @@ BREAKDOWNS: list[tuple[str, Change, set[str]]] = [
     ("inline score", lambda report: scored(report, 1, score=0.99), {"HN-EP-SCORE"}),
     ("overall", lambda report: part(report, "overall_accuracy", 99.99), {"HN-EP-SCORE"}),
     ("normalised", lambda report: part(report, "normalized_single_turn_score", 99.99), {"HN-EP-SCORE"}),
-    ("a question less", lambda report: scored(report, 0, total_samples=11), {"EP-ACC-COUNT"}),
+    ("a question less", lambda report: scored(report, 0, total_samples=ROWS - 1), {"EP-ACC-COUNT"}),
     ("interrupted", lambda report: report.summary.update(state="interrupted", complete=False), {"EP-COMPLETE"}),
     ("seeds", lambda report: runtime(report, dataloader_random_seed=42), {"EP-SEEDS"}),
     ("duration", lambda report: runtime(report, min_duration_ms=0), {"EP-DURATION-SETTING"}),
@@ -190,6 +201,7 @@ BREAKDOWNS: list[tuple[str, Change, set[str]]] = [
 BREAKS = sorted(set().union(*(rules for _, _, rules in BREAKDOWNS)))
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("change", "rules"), [(c, r) for _, c, r in BREAKDOWNS], ids=[name for name, _, _ in BREAKDOWNS]
 )
@@ -204,6 +216,7 @@ def test_what_speaks_against_a_report_of_turns(
     assert not record.verdict.valid
 
 
+@pytest.mark.usefixtures("quick")
 def test_turns_that_failed_or_were_never_sent_are_told_apart(take: Callable[..., RunRecord], data: Path) -> None:
     report = AgenticReport(data, leg())
     failed(report)
@@ -221,15 +234,17 @@ def test_turns_that_failed_or_were_never_sent_are_told_apart(take: Callable[...,
     assert "failed samples" in record.not_submittable
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_run_of_short_work_is_asked_about_and_not_refused(take: Callable[..., RunRecord], data: Path) -> None:
     """The round's work is fixed, and a machine may do it in less than the round's ten minutes."""
     record = take(AgenticReport(data, leg(short=False)))
     assert "EP-DURATION" not in rejects(record)
     assert record.verdict is not None
     assert {f.severity for f in record.verdict.findings if f.rule == "EP-DURATION"} == {"review"}
-    assert record.not_submittable == ["stand-in data set of 12 rows (the round's: 995)"]
+    assert record.not_submittable == [STAND_IN]
 
 
+@pytest.mark.usefixtures("quick")
 def test_seeds_are_kept_and_who_objects_is_told(take: Callable[..., RunRecord], data: Path) -> None:
     record = take(AgenticReport(data, leg()))
     assert record.verdict is not None
@@ -259,6 +274,15 @@ def test_a_short_run_asks_fewer_and_a_stand_in_what_there_is(data: Path) -> None
     assert isinstance(runtime, dict)
     assert (runtime["min_duration_ms"], runtime["max_duration_ms"]) == (600000, 14400000)
     assert "n_samples_to_issue" not in runtime  # the client refuses it beside trajectories
+
+
+def test_questions_are_counted_in_the_client_s_order(data: Path) -> None:
+    """It sorts its copy by subset, and our table of made-up ones is not sorted so."""
+    replay = replay_of(data, leg())
+    subsets = [row.subset for row in replay.questions]
+    assert subsets == sorted(subsets)
+    assert sorted(replay.places) == list(range(len(subsets)))
+    assert list(replay.places) != list(range(len(subsets)))
 
 
 def test_more_servers_than_connections_are_refused(data: Path) -> None:

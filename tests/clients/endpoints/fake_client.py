@@ -39,15 +39,21 @@ bar(120)
 """
 
 
-def make_fake_client(folder: Path, told: dict[str, str | None] | None = None) -> Path:
-    """Writes the program, and the Python that it says it runs on; returns its path."""
+def make_fake_client(
+    folder: Path, told: dict[str, str | None] | None = None, extra: dict[str, str | None] | None = None
+) -> Path:
+    """Writes the program, and the Python that it says it runs on, which answers with ``told`` when it is asked for the
+    client, and with ``extra`` when it is asked for a package; returns its path.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     python = folder / "python-fake"
     answer = json.dumps(TOLD if told is None else told)
+    of_extra = "" if extra is None else json.dumps(extra).replace("'", "'\\''")
     script = f"""
         #!/bin/sh
-        case "$2" in
-            *probe.py) echo '{answer}' ;;
+        case "$2/$3" in
+            *probe.py/) echo '{answer}' ;;
+            *probe.py/*) echo '{of_extra}' ;;
             *) exec {sys.executable} "$@" ;;
         esac
     """

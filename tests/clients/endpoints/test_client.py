@@ -1,24 +1,29 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.benchmarks.qwen3_6_27b.bfcl import standin
 from harness.clients.endpoints import client, probe
 from harness.clients.endpoints.client import CLIENT_LOG, Watch, run_client
 from harness.clients.endpoints.config import CONFIG
 from harness.clients.endpoints.data import lay_out
 from harness.clients.endpoints.program import ClientProgram, find_program
+from harness.clients.endpoints.questions import lay_out_questions
 from harness.clients.endpoints.room import check_room
 from harness.errors import ConfigError, DatasetError, EngineDied, HarnessError, MissingError, RunBroke
 from harness.events import Event, LegProgress
 from harness.rules import load
+from harness.rules.benchmark import ClientExtra
 from harness.rules.layouts import EndpointsLayout
 from tests.clients.endpoints.fake_client import TOLD, make_fake_client
 from tests.harness_process import ROOT, living, wait_until
@@ -26,6 +31,11 @@ from tests.harness_process import ROOT, living, wait_until
 _LAYOUT = load("v6.1").layouts.endpoints
 assert _LAYOUT is not None
 LAYOUT: EndpointsLayout = _LAYOUT
+_TOLD = load("v6.1").benchmark("qwen3.6-27b").endpoints_client
+assert _TOLD is not None
+assert _TOLD.value.extra is not None
+EXTRA: ClientExtra = _TOLD.value.extra
+EXTRA_OLD = "2025.1.1"
 
 
 @pytest.fixture
@@ -244,3 +254,67 @@ def test_room_for_the_events_is_looked_for(folder: Path, tmp_path: Path) -> None
     for shm, results in ((tmp_path, folder), (tmp_path / "none", folder)):
         with pytest.raises(MissingError, match="no room for the client's events"):
             check_room([(1 << 40, 150)], results, shm)
+
+
+def test_a_request_s_whole_history_is_in_the_events(folder: Path, tmp_path: Path) -> None:
+    check_room([(1007, 1024)], folder, tmp_path, asked_bytes=1 << 20)
+    with pytest.raises(MissingError, match="no room for the client's events"):
+        check_room([(1007, 1024)], folder, tmp_path, asked_bytes=1 << 60)
+
+
+def test_questions_are_laid_out_as_the_client_keeps_its_own(folder: Path) -> None:
+    rows = list(standin.made(0, {"non_live": 12, "live": 8, "hallucination": 4}))
+    place = "bfcl_v4/bfcl_v4_single_turn.parquet"
+    laid = pq.read_table(lay_out_questions(rows, folder, place)).to_pylist()
+    assert (folder / "dataset_cache" / place).is_file()
+    assert [one["sample_id"] for one in laid] == [row.id for row in rows]
+    for one, row in zip(laid, rows, strict=True):
+        assert (json.loads(one["messages"]), json.loads(one["tools"])) == (row.messages, row.tools)
+        assert json.loads(one["ground_truth"]) == (row.truth or [])
+        assert json.loads(one["func_description"]) == row.functions
+        assert (one["subset"], one["tool_choice"]) == (row.subset, "auto")
+
+
+def test_questions_that_cannot_be_laid_out_are_told(tmp_path: Path) -> None:
+    (tmp_path / "dataset_cache").write_text("in the way", encoding="utf-8")
+    with pytest.raises(MissingError, match="copy of the questions cannot be made"):
+        lay_out_questions([], tmp_path, "bfcl_v4/x.parquet")
+
+
+# -- what it scores with -----------------------------------------------------------------------------------------------
+
+
+def extra_of(version: str | None, problem: str | None) -> dict[str, str | None]:
+    return {"version": version, "problem": problem}
+
+
+def test_a_client_that_can_score_says_with_what(tmp_path: Path) -> None:
+    path = make_fake_client(tmp_path / "bin", extra=extra_of(EXTRA.version, None))
+    program = find_program(LAYOUT, {"ENDPOINTS_BIN": str(path)})
+    assert program.check_extra(EXTRA, LAYOUT) == f"the endpoints client scores with bfcl-eval {EXTRA.version}"
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        (extra_of(None, "ModuleNotFoundError: No module named 'bfcl_eval'"), "cannot score with bfcl-eval: ModuleNot"),
+        (extra_of(EXTRA_OLD, None), f"would ask and score with bfcl-eval {EXTRA_OLD}"),
+        (None, "its Python does not answer"),
+    ],
+    ids=["absent", "old", "silent"],
+)
+def test_one_that_cannot_is_told_before_it_runs(tmp_path: Path, told: dict[str, str | None] | None, what: str) -> None:
+    path = make_fake_client(tmp_path / "bin", extra=told)
+    program = find_program(LAYOUT, {"ENDPOINTS_BIN": str(path)})
+    with pytest.raises(MissingError, match=what) as raised:
+        program.check_extra(EXTRA, LAYOUT)
+    assert raised.value.exit_code == 3
+    assert "endpoints[bfcl]" in str(raised.value)
+
+
+def test_the_probe_tells_what_keeps_a_module_from_being_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_scorer.py").write_text("raise TypeError('1 argument')\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert probe.usable("numpy", "numpy")["problem"] is None
+    assert probe.usable("numpy", "numpy")["version"] == np.__version__
+    assert probe.usable("no-such-package", "broken_scorer") == extra_of(None, "TypeError: 1 argument")
