@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,8 @@ class StoredChats:
 
     def __init__(self) -> None:
         self._stores: dict[str, BodyStore] = {}
-        self._asked: dict[tuple[str, int], tuple[int, int]] = {}
+        self._asked: dict[tuple[str, int], dict[int, int]] = {}
+        self._passes = itertools.count()
 
     def read(self, requests: Requests, place: int) -> StoredChat:
         """The chat of one request. Raises Unservable where there is none."""
@@ -35,13 +37,12 @@ class StoredChats:
         if not 0 <= row < len(store):
             raise Unservable("bad_row", f"row {row} of {len(store)} chats")
         session = int(store.sessions[row])
-        return StoredChat(
-            store[row], None if session == NO_SESSION else (path, session, self._pass(path, session, row))
-        )
+        return StoredChat(store[row], None if session == NO_SESSION else self._pass(path, session, row))
 
     def forget(self) -> None:
-        """Every session begins anew."""
+        """Every session begins anew, and no store is held: a run's own goes when the run is over."""
         self._asked.clear()
+        self._stores.clear()
 
     def _open(self, path: str) -> BodyStore:
         if path not in self._stores:
@@ -52,14 +53,19 @@ class StoredChats:
         return self._stores[path]
 
     def _pass(self, path: str, session: int, row: int) -> int:
-        """How many times a session was begun anew: a row that does not lie behind the one before begins it.
+        """Which time it is that a session is gone through: the one whose last row is the one before, or a new one.
 
-        A trajectory that LoadGen issues again has the very prompts of the first time, and shares nothing with it.
+        A trajectory that LoadGen issues again, while the first is under way or later, has the very prompts of the first
+        and shares nothing with it.
         """
-        last, passes = self._asked.get((path, session), (-1, 0))
-        passes += row <= last
-        self._asked[path, session] = row, passes
-        return passes
+        rows = self._asked.setdefault((path, session), {})
+        going_on = (number for number, last in reversed(rows.items()) if last == row - 1)
+        number = next(going_on, None)
+        if number is None:
+            number = next(self._passes)
+        rows.pop(number, None)
+        rows[number] = row
+        return number
 
 
 def end_tokens(folder: Path) -> tuple[int, ...]:

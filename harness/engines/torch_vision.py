@@ -93,6 +93,10 @@ class Qwen3Vl(TokenIds):
             self._seen[slot] = Seen(read.image_at, self._look(read))
             self._ropes[slot], self._deltas[slot] = rope_positions(len(read.ids), read.image_at, read.grid)
 
+    def forget(self) -> None:
+        """Holds no store."""
+        self._chats.forget()
+
     def _look(self, read: qwen3_vl.Prompt) -> tuple[Tensor, ...]:
         try:
             values = patches(read.image, read.grid)

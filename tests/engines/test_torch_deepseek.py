@@ -231,6 +231,20 @@ def test_a_trajectory_that_is_begun_again_begins_with_nothing(core: TorchCore, t
     assert asked.ask(2)[1] == 0
 
 
+def test_a_trajectory_that_is_issued_twice_at_once_has_two_caches(core: TorchCore, tmp_path: Path) -> None:
+    core.cancel()
+    turns, chats = Turns(), trajectory(0, 4)
+    for chat in chats:
+        turns.add(1, chat)
+    asked, lengths = Asked(core, turns.write(tmp_path)), [len(prompt_ids(chat)) for chat in chats]
+    cached = {}
+    for number, row in enumerate((0, 1, 0, 2, 1, 2, 3, 3)):
+        asked.submit(number, row)
+        asked.drain()
+        cached[number] = asked.counts[number][1]
+    assert cached == {number: lengths[row - 1] if row else 0 for number, row in enumerate((0, 1, 0, 2, 1, 2, 3, 3))}
+
+
 @pytest.mark.parametrize(("slots", "chunk"), [(1, 33), (2, 64), (4, 1000)])
 def test_any_turns_of_many_sessions_are_answered_as_from_a_fresh_cache(
     make_core: Callable[..., TorchCore], generate: Generate, tmp_path: Path, slots: int, chunk: int
