@@ -29,6 +29,7 @@ _UNTOLD: Final = "not told"
 _PERFORMANCE: Final = "performance"
 _MODEL_PARAMS: Final = "model_params"
 _KWARGS: Final = "chat_template_kwargs"
+_TRAJECTORIES: Final = "dataset.trajectories"
 _DIGITS: Final = 4
 
 
@@ -57,6 +58,7 @@ def readme_names(row: Row, pack: RulePack) -> dict[str, str]:
         "targets": _targets(told, rules, row.entry.division, pack),
         "categories": _categories(told, rules),
         "inline": _inline(told, rules),
+        "trajectories": _trajectories(row.performance.record, rules),
         "changed": _list(_changed(row.performance.record, told, rules)),
         "constraints": _list(_constraints(row, told, rules)),
     }
@@ -70,6 +72,8 @@ def _of_report(row: Row, rules: TrajectoryRules) -> Told:
         summary = EndpointsLog.read(folder)
         inline = next((one for one in results.scored if one.dataset_type == _PERFORMANCE), None)
         broken_down = next((one.breakdown for one in results.scored if one.is_accuracy and one.breakdown), None)
+        if not _is_whole(row):
+            broken_down = None
         return Told(
             figures=_numbers(broken_down, _keys(rules)),
             categories=_numbers(broken_down, rules.accuracy_subsets.value, "category_scores."),
@@ -81,13 +85,19 @@ def _of_report(row: Row, rules: TrajectoryRules) -> Told:
         return Told()
 
 
+def _is_whole(row: Row) -> bool:
+    """Whether the run has a score: one of a part of the questions is none."""
+    echo = row.accuracy.record.accuracy
+    return echo is not None and echo.value is not None
+
+
 def _of_legs(row: Row, rules: TrajectoryRules) -> Told:
-    """What LoadGen's two legs recorded. A score of a part of the questions is none."""
+    """What LoadGen's two legs recorded."""
     record, echo = row.performance.record, row.accuracy.record.accuracy
     inline = _recorded_inline(row)
     agentic = record.config.get("agentic") or {}
     sampling = rules.sampling.value.model_dump() | {_KWARGS: agentic.get(_KWARGS) or {}}
-    every = {} if echo is None or echo.value is None else {**echo.also, echo.key: echo.value}
+    every = {**echo.also, echo.key: echo.value or 0.0} if echo is not None and _is_whole(row) else {}
     return Told(
         figures={key: every[key] for key in _keys(rules) if key in every},
         categories={name: every[name] for name in rules.accuracy_subsets.value if name in every},
@@ -141,6 +151,15 @@ def _categories(told: Told, rules: TrajectoryRules) -> str:
     for name, subset in rules.accuracy_subsets.value.items():
         lines.append(f"| {name} | {subset.samples} | {_number(told.categories.get(name))} |")
     return "\n".join(lines)
+
+
+def _trajectories(record: RunRecord, rules: TrajectoryRules) -> str:
+    """The recording that was replayed, by its hash in the run's fingerprint."""
+    data = rules.performance_data.value
+    sha256 = record.fingerprint.keys.get(_TRAJECTORIES)
+    if sha256 == data.sha256:
+        return f"{data.file}, {data.trajectories} trajectories, {data.turns} turns, sha256 {sha256}"
+    return f"sha256 {sha256 or _UNTOLD}, which is not the round's {data.file}"
 
 
 def _inline(told: Told, rules: TrajectoryRules) -> str:

@@ -94,7 +94,7 @@ def _fields(id_: object, **changed: object) -> dict[str, Any]:
         "started_at": "2026-01-01T00:00:00Z",
         "command": ["python", "-m", "harness", "run_harness", "--client=endpoints", "--systems=box"],
         "config": CONFIG,
-        "fingerprint": Fingerprint.of({"system": "box", "scenario": SCENARIO}),
+        "fingerprint": Fingerprint.of({"system": "box", "dataset.trajectories": RULES.performance_data.value.sha256}),
         "machine": machine(framework="SGLang 0.5.9"),
         "engine": engine(),
         "versions": {"harness": "0.1.0"},
@@ -132,9 +132,8 @@ def add_client_run(store: ResultsStore, *, overall: float = BFCL["overall_accura
         counts=Counts(issued=1007, answered=1007, failed=0, outstanding=0, output_tokens=0),
         result=Result(key=row.metric.key, value=row.metric.value, units=row.metric.units),
         accuracy=AccuracyEcho(key="overall_accuracy", value=overall, subsets={}, evaluator="inference-endpoint 0.1.0"),
-        **changed,
     )
-    record = RunRecord.model_validate(fields)
+    record = RunRecord.model_validate({**fields, **changed})
     write_record(folder, record)
     return StoredRun(folder, record)
 

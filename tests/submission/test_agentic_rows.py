@@ -14,6 +14,7 @@ from harness.config.models import SubmissionFile
 from harness.errors import ConfigError, Refused
 from harness.gate import Severity, TreeReport, check_tree
 from harness.gate.official import OfficialVerdict, run_official
+from harness.ledger.record import AccuracyEcho, Fingerprint
 from harness.ledger.store import ResultsStore
 from harness.submission import PackageReport, package
 from harness.submission.agentic import readme_names
@@ -115,6 +116,7 @@ def test_the_readme_says_what_was_served_and_changed_and_how(lay_out: LayOut, ag
         "Qwen/Qwen3.6-27B has 0.6335",
         "No latency limit. One turn at a time",
         "1007 turns were asked.",
+        "| Trajectories | agentic_coding_2.5h.jsonl, 20 trajectories, 1007 turns, sha256 b7da8c4f",
         "Tokens that an answer may have: 1024 (the round's: 1024).",
         "temperature 0.0, seed 42, max_new_tokens 1024",
         "KV cache from turn to turn: kept (`disable_radix_cache` of SGLang 0.5, where it is not set)",
@@ -239,6 +241,18 @@ def test_the_official_checker_on_that_demonstration(
     official = run_official(out, "v6.1")
     assert (official.verdict, official.errors) == (OfficialVerdict.OK, ())
     assert [row.units for row in official.rows] == ["Latency (ms)"]
+
+
+def test_a_part_of_the_questions_is_no_score_of_the_clients_either(
+    lay_out: LayOut, agentic_store: ResultsStore
+) -> None:
+    echo = AccuracyEcho(key="overall_accuracy", value=None, subsets={}, evaluator="inference-endpoint 0.1.0")
+    other = Fingerprint.of({"dataset.trajectories": "ab" * 32})
+    add_client_run(agentic_store, accuracy=echo, fingerprint=other)
+    report = lay_out(entries(), demonstration=True)
+    text = (report.out / "open/Demonstration/results/box" / AGENT / SCENARIO / "README.md").read_text()
+    assert "| overall_accuracy | not told | 86.23 |" in text
+    assert f"sha256 {'ab' * 32}, which is not the round's agentic_coding_2.5h.jsonl" in text
 
 
 def test_a_part_of_the_questions_is_no_score(
