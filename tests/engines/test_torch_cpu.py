@@ -147,6 +147,17 @@ def test_greedy_answers_equal_generate_id_by_id(core: TorchCore, greedy: Greedy)
     assert set(heard.finish.values()) == {Finish.LENGTH}
 
 
+def test_slots_that_decode_one_by_one_answer_the_same(
+    core: TorchCore, greedy: Greedy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where they hold much: with sinks, and with windows that an answer leaves and that a prompt left.
+    monkeypatch.setattr("harness.engines.torch_attention._LONG", 90)
+    prompts = some_prompts((120, 30, 200, 60))
+    submit(core, prompts, workload(16))
+    heard = Heard().drain(core)
+    assert [heard.answers[number] for number in range(4)] == [greedy(prompt, 16) for prompt in prompts]
+
+
 def test_requests_that_join_late_change_nothing(core: TorchCore, greedy: Greedy) -> None:
     early, late = some_prompts((150, 20), seed=1), some_prompts((130, 10), seed=2)
     heard = Heard()
