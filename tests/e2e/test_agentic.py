@@ -61,7 +61,12 @@ def project(scripted_project: ScriptedProject, monkeypatch: pytest.MonkeyPatch) 
     return scripted_project
 
 
-def write_benchmark(project: ScriptedProject, agentic: dict[str, Any] | None = None, **engine: Any) -> None:
+def write_benchmark(
+    project: ScriptedProject,
+    agentic: dict[str, Any] | None = None,
+    short: dict[str, Any] | None = None,
+    **engine: Any,
+) -> None:
     service = {"ttft_ms": 2, "per_token_ms": 0.01}
     content = {
         "engine": {"kind": "scripted", "service": service, **engine},
@@ -78,6 +83,7 @@ def write_benchmark(project: ScriptedProject, agentic: dict[str, Any] | None = N
             "accuracy_samples": QUESTIONS,
             "min_duration_ms": 200,
             "server_queries": 480,
+            **(short or {}),
         },
     }
     (project.folder / "systems/SCRIPTED" / f"{NAME}.yaml").write_text(yaml.safe_dump(content))
@@ -228,6 +234,27 @@ def test_questions_are_asked_once_each_and_scored_by_bfcls_checker(all_legs: Scr
     assert sorted(answers) == list(range(QUESTIONS))
     assert all("content" in answer for answer in answers.values())
     assert not (folder_of(all_legs, "SingleStream", "accuracy") / "turns.arrow").exists()
+
+
+@pytest.mark.slow
+def test_stated_shares_of_all_questions_come_out_to_the_row(
+    project: ScriptedProject, data: Path, bfcl: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BFCL_PYTHON.name, str(bfcl))
+    shares = {"non_live": 0.8, "live": 0.5, "hallucination": 0.75}
+    write_benchmark(project, short={"accuracy_samples": 995}, right=shares)
+    ended = project.run(*SHORT, "--scenarios=Offline", "--test_mode=AccuracyOnly", data=data)
+    assert ended.code == 0, ended.err
+    record = records(project)["Offline", "accuracy", 1]
+    assert record.accuracy is not None
+    subsets = record.accuracy.subsets
+    assert {name: (subset.correct, subset.samples) for name, subset in subsets.items()} == {
+        "non_live": (570, 713),
+        "live": (85, 170),
+        "hallucination": (84, 112),
+    }
+    assert record.accuracy.value == pytest.approx(100 * (570 + 85 + 84) / 995, abs=0.005)
+    assert "overall_accuracy" in (folder_of(project, "Offline", "accuracy") / "accuracy.txt").read_text()
 
 
 def test_scenarios_share_all_but_what_is_the_scenarios(all_legs: ScriptedProject) -> None:
