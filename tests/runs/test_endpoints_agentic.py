@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from harness.benchmarks.qwen3_6_27b.bfcl import score as scoring
-from harness.env import BFCL_PYTHON
-from harness.errors import ConfigError
+from harness.clients.endpoints.program import find_program
+from harness.engines.base import Checkpoint, EngineInfo
+from harness.env import BFCL_PYTHON, ENDPOINTS_BIN
+from harness.errors import ConfigError, MissingError
 from harness.events import ignore
 from harness.ledger import ResultsStore, RunRecord, State
 from harness.runs import endpoints_import
 from harness.runs.endpoints_import import import_run
+from harness.runs.endpoints_leg import ClientGroup, run_endpoints_leg
+from harness.runs.endpoints_session import ClientSession
 from harness.runs.endpoints_settings import check_row, choices
 from harness.runs.plan import PlannedLeg
+from harness.runs.servers import Serving
 from tests.benchmarks.qwen3_6_27b.bfcl.made import made_environment
+from tests.clients.endpoints.fake_client import make_fake_client
+from tests.clients.endpoints.test_client import LAYOUT
 from tests.runs.agentic_made import (
     ASKED,
+    BENCHMARK,
     LATENCY_MS,
     MS,
     QUESTIONS,
@@ -250,6 +259,79 @@ def test_seeds_are_kept_and_who_objects_is_told(take: Callable[..., RunRecord], 
     assert record.verdict is not None
     (told,) = [f for f in record.verdict.findings if f.rule == "RULING-ENDPOINTS-SEEDS"]
     assert (told.severity, "compliance/checker.py" in str(told.expected)) == ("note", True)
+
+
+# -- runs of ours ------------------------------------------------------------------------------------------------------
+
+
+INFO = EngineInfo(
+    kind="http",
+    vocab_size=163_840,
+    max_total_tokens=32_768,
+    slots=1,
+    checkpoint=Checkpoint("tiny", "ab" * 32, stand_in=True, weight_data_type="bf16"),
+    versions={"sglang": "0.5"},
+    settings={},
+    not_submittable=("stand-in checkpoint",),
+)
+
+
+def group_of(data: Path, tmp_path: Path) -> ClientGroup:
+    store = ResultsStore(tmp_path / "results")
+    store.root.mkdir(parents=True)
+    return ClientGroup(
+        benchmark=BENCHMARK,
+        datasets=tables(data, leg()).datasets,
+        data_dir=data,
+        division="open",
+        program=find_program(LAYOUT, {ENDPOINTS_BIN.name: str(make_fake_client(tmp_path / "bin"))}),
+        serving=Serving("sglang", "moonshotai/Kimi-K2.6", (("0", URL),), INFO),
+        store=store,
+        command=["make"],
+        observer=ignore,
+    )
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_run_of_ours(data: Path, checker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BFCL_PYTHON.name, str(checker))
+    monkeypatch.setenv("FAKE_REPORT", str(AgenticReport(data, leg()).write(tmp_path / "prepared")))
+    group = group_of(data, tmp_path)
+    record = run_endpoints_leg(leg(), group, None)
+    assert rejects(record) == {}
+    (run,) = group.store.runs()
+    assert (run.folder / "data").resolve() == (data / leg().benchmark).resolve()
+    laid = pq.read_table(run.folder / "dataset_cache/bfcl_v4/bfcl_v4_single_turn.parquet")
+    assert laid.num_rows == ROWS
+    assert record.rate is None
+    assert record.dataset.rows == ROWS
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_run_of_ours_whose_configuration_is_another(
+    data: Path, checker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BFCL_PYTHON.name, str(checker))
+    report = AgenticReport(data, leg())
+    report.config["model_params"]["chat_template_kwargs"] = {"thinking": True}
+    monkeypatch.setenv("FAKE_REPORT", str(report.write(tmp_path / "prepared")))
+    found = rejects(run_endpoints_leg(leg(), group_of(data, tmp_path), None))
+    assert found == {"HN-EP-CONFIG": "model_params.chat_template_kwargs.thinking true"}
+
+
+def test_a_client_that_cannot_score_is_refused_before_servers_start(
+    data: Path, checker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(BFCL_PYTHON.name, str(checker))
+    absent: dict[str, str | None] = {"version": None, "problem": "ModuleNotFoundError: No module named 'bfcl_eval'"}
+    monkeypatch.setenv(ENDPOINTS_BIN.name, str(make_fake_client(tmp_path / "bin", extra=absent)))
+    lines: list[str] = []
+    session = ClientSession(ResultsStore(tmp_path / "results"), data, ["make"], lambda e: lines.append(str(e)), {})
+    with pytest.raises(MissingError, match="cannot score with bfcl-eval"):
+        session.run([leg()])
+    assert session.store.runs() == []
+    assert any("check_compliance.py" in line for line in lines)  # who will object to the seeds is told at the start
+    assert not any("server" in line for line in lines if "endpoints client" not in line)
 
 
 # -- what is told ------------------------------------------------------------------------------------------------------
