@@ -104,13 +104,14 @@ class AtPlace(_Strict):
 class Lengths(_Strict):
     """Tokens of answered turns, and who counted them: ``by_server`` turns the server, in its usage, ``by_tokenizer``
     turns the harness, with the vocabulary that ``tokenizer`` names. ``unknown`` ones nobody: they are in no figure.
+    ``total`` is None where all are such, 0 where no turn was answered.
     """
 
     by_server: Count
     by_tokenizer: Count
     unknown: Count
     tokenizer: str | None
-    total: Count
+    total: Count | None
     tokens: Spread | None
 
     @model_validator(mode="after")
@@ -119,6 +120,8 @@ class Lengths(_Strict):
             raise ValueError("lengths of other turns than those that were counted")
         if bool(self.by_tokenizer) != (self.tokenizer is not None):
             raise ValueError("a tokenizer that counted nothing, or counts of none")
+        if (self.total is None) != (self.unknown > 0 and self.tokens is None):
+            raise ValueError("a total of lengths that nobody knows, or none of those that somebody does")
         return self
 
 

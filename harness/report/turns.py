@@ -14,13 +14,15 @@ from harness.ledger.turn_report import Lengths, Spread, TurnReport
 
 _MS: Final = 1e6
 _NOT_MEASURED: Final = "-"
+_WHOLE: Final = 1000
+"""From here on a figure is shown without decimals: the table is to fit 80 columns."""
 
 
 def turn_tables(report: TurnReport) -> Group:
     """Times and lengths, one line each; then rates, score and counts, and what is to be known of them."""
     table = Table(box=box.SIMPLE_HEAD, title="turns", title_justify="left")
     for column in ("", "mean", "p50", "p90", "p99", "max", "of"):
-        table.add_column(column, justify="right" if column else "left")
+        table.add_column(column, justify="right" if column else "left", no_wrap=True)
     for name, spread, unit in _times(report):
         table.add_row(name, *_cells(spread, unit))
     for name, lengths in (
@@ -37,16 +39,17 @@ def turn_tables(report: TurnReport) -> Group:
 def _times(report: TurnReport) -> Iterator[tuple[str, Spread | None, float]]:
     yield "time to first token, ms", report.ttft_ns, _MS
     yield "time per output token, ms", report.tpot_ns, _MS
-    yield "latency of a turn, ms", report.latency_ns, _MS
-    yield "latency of a trajectory, ms", report.trajectory_latency_ns, _MS
-    yield "all turns of a trajectory, ms", report.trajectory_turns_ns, _MS
+    yield "turn, ms", report.latency_ns, _MS
+    yield "trajectory, ms", report.trajectory_latency_ns, _MS
+    yield "its turns alone, ms", report.trajectory_turns_ns, _MS
 
 
 def _cells(spread: Spread | None, unit: float, digits: int = 2) -> list[str]:
     if spread is None:
         return [_NOT_MEASURED] * 6
     values = (spread.mean, spread.p50, spread.p90, spread.p99, spread.max)
-    return [*(f"{value / unit:,.{digits}f}" for value in values), f"{spread.count:,}"]
+    shown = (value / unit for value in values)
+    return [*(f"{each:,.{digits if each < _WHOLE else 0}f}" for each in shown), f"{spread.count:,}"]
 
 
 def _lines(report: TurnReport) -> Iterator[str]:
@@ -73,7 +76,8 @@ def _lines(report: TurnReport) -> Iterator[str]:
     yield f"lengths: input {_counted(report.input_tokens)}, output {_counted(report.output_tokens)}"
     times = sorted(report.issued_times.values())
     if times:
-        yield f"each of {len(times):,} trajectories was issued {times[0]:,} to {times[-1]:,} times"
+        often = f"{times[0]:,}" if times[0] == times[-1] else f"{times[0]:,} to {times[-1]:,}"
+        yield f"each of {len(times):,} trajectories was issued {often} {'time' if often == '1' else 'times'}"
     yield from report.notes
 
 

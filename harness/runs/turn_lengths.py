@@ -35,12 +35,13 @@ class Counted:
         known = answered & (self.tokens != NONE)
         by_server = int((known & self.by_server).sum())
         by_tokenizer = int(known.sum()) - by_server
+        unknown = int((answered & ~known).sum())
         return Lengths(
             by_server=by_server,
             by_tokenizer=by_tokenizer,
-            unknown=int((answered & ~known).sum()),
+            unknown=unknown,
             tokenizer=self.tokenizer if by_tokenizer else None,
-            total=int(self.tokens[known].sum()),
+            total=int(self.tokens[known].sum()) if known.any() or not unknown else None,
             tokens=Spread.of(self.tokens[known]),
         )
 

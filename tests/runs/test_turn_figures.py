@@ -237,6 +237,11 @@ class TestTokenizer:
         (note,) = found.notes
         assert note.startswith("answer_tokens of 2 turns are not known: the server does not tell, and the checkpoint")
 
+    def test_a_total_that_nobody_knows_is_not_zero(self, tmp_path: Path, library: Library) -> None:
+        keep(tmp_path, library, turns_of(library, [0], [[dataclasses.replace(turn, output=-1) for turn in ONE]]))
+        lengths = write_turn_figures(tmp_path, library, tokenizer=tmp_path).output_tokens
+        assert (lengths.unknown, lengths.total, lengths.tokens) == (2, None, None)
+
 
 def prompt_tokens(library: Library, row: int, turn: int) -> int:
     trajectory = library.trajectory(row)
