@@ -100,7 +100,6 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     group.observer(LegStarted(leg.name, str(folder), None))
     try:
         with own_chats(group.benchmark, dataset, folder, record, group.tell) as (asked, record):
-            _check_disk(group.store.root, _logged_bytes(leg, asked))
             outcome = run_job(_job(leg, group, folder, sampling, asked, settings.rows), leg.name, group.observer)
         _raise_if_broken(outcome, folder, group.engine)
     except BaseException as error:
@@ -226,14 +225,14 @@ def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineGroup) -> Non
 
 def _turns_a_row(leg: PlannedLeg, dataset: Dataset) -> float | None:
     rows = asked_rows(leg, dataset.rows)
-    turns = turns_of(dataset, rows)
+    turns = turns_of(leg, dataset, rows)
     return None if turns is None else turns / rows
 
 
 def _logged_bytes(leg: PlannedLeg, dataset: Dataset) -> int:
     """How long what a leg logs of its answers may be: of a performance leg nothing but what turns came to."""
     rows, cap = asked_rows(leg, dataset.rows), output_cap(leg)
-    turns = turns_of(dataset, rows)
+    turns = turns_of(leg, dataset, rows)
     if turns is not None:
         return turns * (cap * _JSON_BYTES_PER_TOKEN + _BYTES_PER_TURN)
     if leg.leg == PERFORMANCE:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from harness.config.models import MeasuredRate, OfflineShare, UnmeasuredRate
 from harness.errors import ConfigError, MissingError
-from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import Fingerprint, ResultsStore, StoredRun
 from harness.ledger.record import Rate, Warmup
 from harness.ledger.store import DETAIL
@@ -40,13 +39,6 @@ def _scenario_rate(
                 f"target_qps of {leg.scenario} is a share of the warm-up's rate, but there is no warm-up",
                 where=f"systems/{leg.system}/{leg.benchmark}.yaml",
                 mend="give warmup.requests a number, or target_qps one",
-            )
-        if leg.of_trajectories and turns is None and leg.leg == PERFORMANCE:
-            raise ConfigError(
-                f"target_qps of {leg.scenario} is a share of the warm-up's rate of turns, and how many a trajectory "
-                "has is not known before its prompts are salted for the run",
-                where=f"systems/{leg.system}/{leg.benchmark}.yaml",
-                mend="give target_qps a number of trajectories a second, or agentic.salt another value than run",
             )
         of_turns = "" if turns is None else f" / {turns:.1f} turns"
         return Rate(

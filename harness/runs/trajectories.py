@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from harness.config.models import Agentic
 from harness.engines.bodies import BodyStore
 from harness.ledger import RunRecord, write_record
 from harness.runs.plan import PlannedLeg
+
+if TYPE_CHECKING:
+    from harness.benchmarks.qwen3_6_27b.store import Library
 
 
 def asking_of(leg: PlannedLeg) -> Agentic:
@@ -29,10 +33,20 @@ def replay_of(leg: PlannedLeg, dataset: Dataset) -> Replay | None:
     return Replay(max_concurrency=asking.max_concurrency, tool_delays=asking.tool_delays)
 
 
-def turns_of(dataset: Dataset, rows: int) -> int | None:
+def library_of(leg: PlannedLeg, dataset: Dataset) -> Library:
+    """The trajectories that are the rows of a data set. DatasetError where its file was changed since it was read."""
+    from harness.benchmarks.qwen3_6_27b import tables
+
+    return tables.library_of(dataset, asking_of(leg))
+
+
+def turns_of(leg: PlannedLeg, dataset: Dataset, rows: int) -> int | None:
     """Requests of the first rows, each asked once; None where a row is no trajectory."""
-    if not dataset.trajectories or dataset.chats is None:
+    if not dataset.trajectories:
         return None
+    if dataset.chats is None:  # they are made for each run, of the same trajectories
+        library = library_of(leg, dataset)
+        return sum(len(library.turns(row)) for row in range(rows))
     return int(np.searchsorted(BodyStore.open(dataset.chats).sessions, rows))
 
 

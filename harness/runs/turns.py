@@ -19,7 +19,7 @@ from harness.ledger.record import TurnCounts, TurnFigures
 from harness.ledger.turn_report import States, TurnReport
 from harness.ledger.turns import TURNS
 from harness.runs.plan import PlannedLeg
-from harness.runs.trajectories import asking_of
+from harness.runs.trajectories import library_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,9 @@ def judge_turns(
 
 
 def _report(leg: PlannedLeg, folder: Path, dataset: Dataset) -> TurnReport:
-    from harness.benchmarks.qwen3_6_27b.tables import library_of
     from harness.runs.turn_figures import write_turn_figures
 
-    return write_turn_figures(folder, library_of(dataset, asking_of(leg)), tokenizer=tokenizer_of(leg.engine))
+    return write_turn_figures(folder, library_of(leg, dataset), tokenizer=tokenizer_of(leg.engine))
 
 
 def tokenizer_of(engine: Engine) -> Path | None:

@@ -59,11 +59,7 @@ def test_a_rate_of_trajectories_is_that_of_turns_over_how_many_one_has(store: Re
     measured = {"Offline": {"target_qps": {"warmup_share": 1.25}}}
     rate = target_qps(agentic("Offline", scenarios=measured), WARMUP, store, prints(), turns=6.25)
     assert (rate.target_qps, rate.origin) == (8, "warm-up x 1.25 / 6.2 turns")
-    salted = agentic("Offline", scenarios=measured, agentic={"salt": "run"})
-    with pytest.raises(ConfigError, match="not known before its prompts are salted") as caught:
-        target_qps(salted, WARMUP, store, prints())
-    assert "agentic.salt" in (caught.value.mend or "")
-    accuracy = agentic("Offline", "accuracy", scenarios=measured, agentic={"salt": "run"})
+    accuracy = agentic("Offline", "accuracy", scenarios=measured)
     assert target_qps(accuracy, WARMUP, store, prints()).target_qps == 50
 
 

@@ -48,13 +48,16 @@ def test_how_they_are_asked(data: Path) -> None:
     assert replay_of(leg(), bound().dataset(data, "bfcl")) is None
 
 
-def test_their_turns_are_counted_in_the_store(data: Path) -> None:
+def test_their_turns_are_counted(data: Path) -> None:
     dataset = of(bound(), data)
-    whole, one = turns_of(dataset, dataset.rows), turns_of(dataset, 3)
+    asked = agentic()
+    whole, one = turns_of(asked, dataset, dataset.rows), turns_of(asked, dataset, 3)
     assert whole is not None
     assert one is not None
     assert whole == REPEATS * one > 9
-    assert turns_of(bound().dataset(data, "trajectories"), 3) is None
+    assert turns_of(asked, bound().dataset(data, "bfcl"), 3) is None
+    salted = agentic(agentic={"salt": "run"})
+    assert turns_of(salted, of(bound(salt="run"), data), 3) == one, "known before the run's own chats are made"
     assert trajectories_of(agentic(agentic={"repeats": REPEATS}), dataset.rows) == 3
     with pytest.raises(ValueError, match="no 50 repeats"):
         trajectories_of(agentic(), dataset.rows)
