@@ -42,6 +42,9 @@ from harness.runs.servers import Serving
 
 CLOSED: Final = "closed"
 
+_LATER_S: Final = 60.0
+"""After the client has given a turn up, it goes on by itself: it is not ended in the same moment."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClientGroup:
@@ -191,7 +194,7 @@ def _check_name(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: A
 def _watch(leg: PlannedLeg, group: ClientGroup, name: str) -> Watch:
     timeouts_s = [leg.config.watchdog_s, http_engine(leg).clients.request_timeout_s or 0.0]
     if isinstance(leg.rules, TrajectoryRules):
-        timeouts_s.append(turn_timeout_s(leg.rules))  # until then the client itself has patience with a turn
+        timeouts_s.append(turn_timeout_s(leg.rules) + _LATER_S)  # so long the client itself waits for a turn
     return Watch(name, group.serving.ending, max(timeouts_s), group.observer)
 
 

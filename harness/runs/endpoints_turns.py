@@ -106,9 +106,10 @@ def _findings(
 
 
 def _other_requests(what: str, phase: Phase, recorded: Sequence[bytes]) -> Iterator[Finding]:
-    others = [at for at, row in enumerate(phase.rows.tolist()) if phase.asked[at] != recorded[row]]
+    asked = [(at, row) for at, row in enumerate(phase.rows.tolist()) if at not in phase.skipped]
+    others = [at for at, row in asked if phase.asked[at] != recorded[row]]
     if others:
-        found = f"{len(others)} of {len(phase.rows)} {what} asked with other messages or tools, row "
+        found = f"{len(others)} of {len(asked)} {what} asked with other messages or tools, row "
         yield R.REQUESTS.broken(EVENTS, found + f"{phase.rows[others[0]]} the first")
 
 

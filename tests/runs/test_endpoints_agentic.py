@@ -116,6 +116,7 @@ def failed(report: AgenticReport) -> None:
     first, second = report.measured[4:6]
     report.fail(first, after_ms=0.5)
     report.fail(second, "TurnAbortedByPriorFailure", "prior turn errored: error", after_ms=0.008)
+    report.asked(second)["data"] = ["PromptData", *[None] * 7]
     report.mean_as_the_client_has_it()
 
 
@@ -240,6 +241,7 @@ def test_turns_that_failed_or_were_never_sent_are_told_apart(take: Callable[...,
     assert record.result.value < LATENCY_MS  # what the client says is filed, and it is refused
     assert "2 turns in it that were not answered" in rejects(record)["HN-EP-MEAN"]
     assert record.failures[0].message == "error: HTTP 500"
+    assert "HN-EP-REQUESTS" not in rejects(record)  # what was never sent was not asked otherwise
     assert "failed samples" in record.not_submittable
 
 
