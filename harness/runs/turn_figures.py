@@ -13,7 +13,7 @@ from harness.ledger.samples import NONE, Int64
 from harness.ledger.turn_report import Inline, Spread, TurnReport, write_turn_report
 from harness.ledger.turns import TURN_REPLIES, TURNS, TurnReply, TurnState, read_turn_replies, read_turns
 from harness.runs.turn_lengths import Counted, TokenCounter
-from harness.runs.turn_times import Trajectories, TurnTimes
+from harness.runs.turn_times import Mask, Trajectories, TurnTimes
 
 
 def write_turn_figures(folder: Path, library: Library, *, tokenizer: Path | None = None) -> TurnReport:
@@ -64,7 +64,7 @@ def figures(
         finish_reasons=times.finish_reasons(),
         issued_times=_issued_times(turns, library),
         inline=inline,
-        notes=tuple(dict.fromkeys((*prompts.notes, *answers.notes, *_notes(times, inline)))),
+        notes=tuple(dict.fromkeys((*prompts.notes, *answers.notes, *_notes(times, inline, turns)))),
     )
 
 
@@ -73,10 +73,20 @@ def _rate(count: int | None, seconds: float | None) -> float | None:
 
 
 def _cached_share(turns: Mapping[str, Int64]) -> float | None:
-    both = (turns["state"] == TurnState.ANSWERED) & (turns["cached_tokens"] != NONE) & (turns["prompt_tokens"] > 0)
+    both = _tells_both(turns) & ~_cached_too_much(turns)
     if not both.any():
         return None
     return float(turns["cached_tokens"][both].sum()) / float(turns["prompt_tokens"][both].sum())
+
+
+def _tells_both(turns: Mapping[str, Int64]) -> Mask:
+    """Answered turns of which the server says how long the prompt was, and how much of it was cached."""
+    answered: Mask = turns["state"] == TurnState.ANSWERED
+    return answered & (turns["cached_tokens"] != NONE) & (turns["prompt_tokens"] > 0)
+
+
+def _cached_too_much(turns: Mapping[str, Int64]) -> Mask:
+    return _tells_both(turns) & (turns["cached_tokens"] > turns["prompt_tokens"])
 
 
 def _issued_times(turns: Mapping[str, Int64], library: Library) -> dict[str, int]:
@@ -87,7 +97,10 @@ def _issued_times(turns: Mapping[str, Int64], library: Library) -> dict[str, int
     return times
 
 
-def _notes(times: TurnTimes, inline: Inline) -> Iterable[str]:
+def _notes(times: TurnTimes, inline: Inline, turns: Mapping[str, Int64]) -> Iterable[str]:
+    odd = int(_cached_too_much(turns).sum())
+    if odd:
+        yield f"turns of which the server says that more was cached than was asked, left out of the cached share: {odd}"
     if times.answered.any() and not times.streamed:
         yield "answers came whole, so that there is no time of a first token"
     if inline.missing:

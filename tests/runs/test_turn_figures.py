@@ -237,6 +237,17 @@ class TestTokenizer:
         (note,) = found.notes
         assert note.startswith("answer_tokens of 2 turns are not known: the server does not tell, and the checkpoint")
 
+    def test_more_cached_than_was_asked_is_in_no_share(self, tmp_path: Path, library: Library) -> None:
+        first, second = ONE
+        odd = [dataclasses.replace(first, prompt=50, cached=51), dataclasses.replace(second, prompt=80, cached=60)]
+        keep(tmp_path, library, turns_of(library, [0], [odd]))
+        found = write_turn_figures(tmp_path, library)
+        assert found.cached_share == 60 / 80
+        assert any(note.endswith("than was asked, left out of the cached share: 1") for note in found.notes)
+        all_odd = [dataclasses.replace(turn, prompt=1, cached=2) for turn in ONE]
+        keep(tmp_path, library, turns_of(library, [0], [all_odd]))
+        assert write_turn_figures(tmp_path, library).cached_share is None
+
     def test_a_total_that_nobody_knows_is_not_zero(self, tmp_path: Path, library: Library) -> None:
         keep(tmp_path, library, turns_of(library, [0], [[dataclasses.replace(turn, output=-1) for turn in ONE]]))
         lengths = write_turn_figures(tmp_path, library, tokenizer=tmp_path).output_tokens

@@ -24,6 +24,8 @@ BROKEN_OFF: Final = {"content_filter": CONTENT_FILTER, "abort": ABORTED, "error"
 """Ends of a reply that is none, with the kind of failure that each is; what came before is no answer to a sample."""
 REASONING: Final = ("reasoning_content", "reasoning")
 """Under which keys servers tell a chain of thought; one that has both says the same under both."""
+MOST_TOKENS: Final = 2**31 - 1
+"""A count beyond is none: no prompt has as many, and one that fits no column would end the engine with the reply."""
 NO_ID: Final = -1
 """Stands for the first token, of which a chat tells text and no id."""
 
@@ -180,7 +182,7 @@ class ChatReader:
 def _count(told: object, before: int) -> int:
     if told is None:
         return before
-    if not isinstance(told, int) or told < 0:
+    if not isinstance(told, int) or not 0 <= told <= MOST_TOKENS:
         raise ValueError
     return told
 

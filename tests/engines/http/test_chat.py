@@ -218,6 +218,8 @@ def test_any_text_in_pieces_of_any_size(texts: list[str], size: int) -> None:
         ([{"choices": 5}], "bad_answer", "no chat completion"),
         ([delta() | {"usage": 5}], "bad_answer", "no chat completion"),
         ([delta() | {"usage": {"completion_tokens": -1}}], "bad_answer", "no chat completion"),
+        ([delta() | {"usage": {"prompt_tokens": 2**31}}], "bad_answer", "no chat completion"),
+        ([delta() | {"usage": {"prompt_tokens": 2**64 - 1}}], "bad_answer", "no chat completion"),
         ([delta() | {"usage": {"prompt_tokens_details": 7}}], "bad_answer", "no chat completion"),
         ([delta("length", content="a"), counts(CAP + 1)], "bad_answer", "65 tokens where 64 were the most"),
     ],
