@@ -30,6 +30,8 @@ _ROTATED: Final = 64
 """Of a head's key; with the latent's, the one size that compiled kernels of other servers take."""
 _BIAS: Final = 0.02
 """Standard deviation of what the router adds to an expert's score to choose it: as much as the scores differ by."""
+_SHARPER: Final = 50
+"""Times the queries of random weights: a head then looks at few places of a prompt, not at all of them alike."""
 _GENERATION: Final = {
     "bos_token_id": END_OF_TEXT,
     "pad_token_id": END_OF_TEXT,
@@ -45,9 +47,9 @@ def make_tiny_deepseek_v3(folder: Path, *, seed: int, hidden_size: int = 64, lay
 
     What is not width or depth is as in the target: latent attention, a dense first layer and a mixture of experts with
     a shared one in the others, chosen by groups with a bias, positions scaled by yarn. Its end tokens, and ids that no
-    text has, are never sampled. A stand-in made earlier with the same arguments and library versions is used again; a
-    folder that is no stand-in is left alone (ConfigError). MissingError where torch, transformers or the vocabulary is
-    not installed.
+    text has, are never sampled. What it answers hangs on all of its prompt, so that a mistake in a cache would be seen.
+    A stand-in made earlier with the same arguments and library versions is used again; a folder that is no stand-in is
+    left alone (ConfigError). MissingError where torch, transformers or the vocabulary is not installed.
     """
     if hidden_size % 16:
         raise ConfigError(f"a hidden_size of {hidden_size}", expected="a multiple of 16")
@@ -58,6 +60,7 @@ def make_tiny_deepseek_v3(folder: Path, *, seed: int, hidden_size: int = 64, lay
         "architecture": "DeepseekV3ForCausalLM",
         "seed": seed,
         "end_token": "never sampled",
+        "attention": f"queries {_SHARPER} times as long",
         "template": "the project's own, of no published model",
         "config": config,
         "versions": library_versions(),
@@ -121,6 +124,7 @@ def _save(folder: Path, config: dict[str, Any], seed: int) -> None:
         model = DeepseekV3ForCausalLM(DeepseekV3Config(**config))
         for gate in _gates(model):
             gate.e_score_correction_bias.normal_(std=_BIAS)
+    _sharpen(model)
     never_sampled(model, slice(END_OF_TEXT, None))
     model.to(torch.bfloat16)
     for gate in _gates(model):
@@ -133,3 +137,13 @@ def _save(folder: Path, config: dict[str, Any], seed: int) -> None:
 def _gates(model: DeepseekV3ForCausalLM) -> Iterator[DeepseekV3TopkRouter]:
     """The routers of a model, whose bias is stored as float32 in whatever type the weights are."""
     return (module for module in model.modules() if hasattr(module, "e_score_correction_bias"))
+
+
+def _sharpen(model: DeepseekV3ForCausalLM) -> None:
+    """Has attention choose: the mean over a whole prompt, which it would give, is the same for all prompts."""
+    import torch
+
+    with torch.no_grad():
+        for layer in model.model.layers:
+            layer.self_attn.q_b_proj.weight.mul_(_SHARPER)
+            layer.self_attn.o_proj.weight[0] = 0  # the coordinate that the end tokens are set against stays as it is

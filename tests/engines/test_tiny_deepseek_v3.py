@@ -63,6 +63,29 @@ def test_tokens_that_end_or_are_no_text_are_far_from_being_sampled(tiny_deepseek
     assert bool((logits[:, END_OF_TEXT:].amax(1) < logits[:, :END_OF_TEXT].amin(1)).all())
 
 
+def test_what_it_answers_hangs_on_all_of_its_prompt(tiny_deepseek_v3: Path) -> None:
+    """Else no test that compares answers could see a mistake in what was kept of a prompt."""
+    import torch
+    import transformers
+
+    model = transformers.DeepseekV3ForCausalLM.from_pretrained(tiny_deepseek_v3, dtype=torch.float32).eval()
+    drawn = torch.Generator().manual_seed(1)
+    changed, distinct = 0, 0
+    for length in (20, 100, 300):
+        for _ in range(4):
+            ids = torch.randint(0, END_OF_TEXT, (1, length), generator=drawn)
+            other = ids.clone()
+            other[0, 3] = torch.randint(0, END_OF_TEXT, (), generator=drawn)
+            first, second = (
+                model.generate(each, attention_mask=torch.ones_like(each), do_sample=False, top_p=1, max_new_tokens=6)
+                for each in (ids, other)
+            )
+            changed += not first[0, length:].equal(second[0, length:])
+            distinct += len(set(first[0, length:].tolist()))
+    assert changed >= 5, "of 12, one token far back being another"
+    assert distinct >= 36, "of 72 tokens"
+
+
 def test_it_is_used_again_and_is_another_for_another_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The files of the tokenizer, which are the same in all, take most of the time.
     monkeypatch.setattr("harness.engines.tiny_deepseek_v3.save_qwen3_tokenizer", lambda folder, template: None)
