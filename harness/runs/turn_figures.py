@@ -81,8 +81,9 @@ def _cached_share(turns: Mapping[str, Int64]) -> float | None:
 
 def _tells_both(turns: Mapping[str, Int64]) -> Mask:
     """Answered turns of which the server says how long the prompt was, and how much of it was cached."""
-    answered: Mask = turns["state"] == TurnState.ANSWERED
-    return answered & (turns["cached_tokens"] != NONE) & (turns["prompt_tokens"] > 0)
+    answered = turns["state"] == TurnState.ANSWERED
+    both: Mask = answered & (turns["cached_tokens"] != NONE) & (turns["prompt_tokens"] > 0)
+    return both
 
 
 def _cached_too_much(turns: Mapping[str, Int64]) -> Mask:
