@@ -11,6 +11,7 @@ the floor waits for it more often, and ratios say more of them than of us.
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 import tempfile
@@ -174,13 +175,14 @@ def contest(names: Sequence[str], work: Work, runs: int) -> dict[str, list[Run]]
 
 def line(runs: Sequence[Run]) -> str:
     """One run, or the medians of some."""
+    memory = median(runs, lambda each: each.memory_mb)
     return (
         f"{median(runs, lambda each: each.turns_per_s):7.0f} turns/s  "
         f"CPU {median(runs, lambda each: each.cpu_ms):6.3f} ms a turn  "
         f"first token {median(runs, lambda each: each.took.first_ms):6.3f} ms  "
         f"whole {median(runs, lambda each: each.took.whole_ms):6.3f} ms  "
         f"around {median(runs, lambda each: each.around_s):5.2f} s  "
-        f"memory {median(runs, lambda each: each.memory_mb):4.0f} MB"
+        + ("memory not looked at" if math.isnan(memory) else f"memory {memory:4.0f} MB")
     )
 
 
@@ -190,7 +192,7 @@ def median(runs: Sequence[Run], of: Callable[[Run], float]) -> float:
 
 
 def ratio(turns: dict[str, list[Run]], ours: str, other: str) -> float:
-    """Median over the turns of how many times the other's turns a second are ours."""
+    """Median over the turns: our turns a second over the other's."""
     pairs = zip(turns[ours], turns[other], strict=True)
     return float(statistics.median(mine.turns_per_s / theirs.turns_per_s for mine, theirs in pairs))
 
