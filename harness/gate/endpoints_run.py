@@ -12,6 +12,7 @@ from harness.gate.findings import Finding, Rule, Severity
 from harness.gate.rulings import finding, ruling_of
 from harness.logs import LogError
 from harness.logs.values import shown
+from harness.rules import TrajectoryRules
 from harness.rules.values import Ruled
 
 _NS_PER_MS = 1_000_000
@@ -19,6 +20,8 @@ _NS_PER_S = 1_000_000_000
 _WRITTEN_DIGITS = 1e-6
 _HISTOGRAM_DIGITS = 0.02  # the client's percentiles are of a histogram
 _ESTIMATES = "early_stopping_percentiles"
+
+_FIXED_WORK = "say in the README how long one pass takes: the round has no more work than that"
 
 Check = Callable[[EndpointsFacts], Iterable[Finding]]
 
@@ -86,8 +89,9 @@ def _duration(facts: EndpointsFacts) -> Iterator[Finding]:
     if lasted_ns is None or not lasted_ns >= least.value * _NS_PER_MS:
         found = "no duration_ns" if lasted_ns is None else f"{lasted_ns / _NS_PER_MS:.1f} ms"
         severity = None if lasted_ns is None else _of_short_runs(facts)
+        mend = _FIXED_WORK if isinstance(facts.rules, TrajectoryRules) else None
         yield R.DURATION.broken(
-            facts.summary.path, found, f"at least {least.value} ms", severity=severity, source=least.source
+            facts.summary.path, found, f"at least {least.value} ms", mend=mend, severity=severity, source=least.source
         )
 
 

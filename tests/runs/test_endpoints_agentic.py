@@ -251,7 +251,8 @@ def test_a_run_of_short_work_is_asked_about_and_not_refused(take: Callable[..., 
     record = take(AgenticReport(data, leg(short=False)))
     assert "EP-DURATION" not in rejects(record)
     assert record.verdict is not None
-    assert {f.severity for f in record.verdict.findings if f.rule == "EP-DURATION"} == {"review"}
+    (asked,) = [f for f in record.verdict.findings if f.rule == "EP-DURATION"]
+    assert (asked.severity, "no more work" in str(asked.mend)) == ("review", True)
     assert record.not_submittable == [STAND_IN]
 
 
