@@ -86,7 +86,10 @@ class ChatReader:
     def feed(self, data: bytes) -> None:
         """Takes a piece of a stream, of any size."""
         for event in self._events.events(data):
-            self._event(event)
+            if event == DONE:
+                self._done = True
+            else:
+                self._said(event, "delta")
 
     def catch_up(self) -> None:
         """Nothing is left to be parsed."""
@@ -102,25 +105,22 @@ class ChatReader:
         self._said(body, "message")
         return self._reply()
 
-    def _event(self, event: bytes) -> None:
-        if event == DONE:
-            self._done = True
-        else:
-            self._said(event, "delta")
-
     def _said(self, text: bytes, key: str) -> None:
         try:
             content = orjson.loads(text)
-            error = error_of(content)
-            if error is not None:
-                raise BadAnswer(SSE_ERROR, f"said in its stream: {quoted(error)}")
-            check_model(content.get("model"), self._model)
-            if content.get("usage") is not None:
+            said = content.get
+            if said("error") is not None or said("object") == "error":
+                raise BadAnswer(SSE_ERROR, f"said in its stream: {quoted(error_of(content) or text)}")
+            if said("model") != self._model:
+                check_model(content.get("model"), self._model)
+            if said("usage") is not None:
                 self._count(content["usage"])
-            if content.get("choices"):
-                choice = content["choices"][0]
-                self._finish = choice.get("finish_reason") or self._finish
-                self._take(choice.get(key) or {})
+            if choices := said("choices"):
+                choice = choices[0]
+                if finish := choice.get("finish_reason"):
+                    self._finish = finish
+                if delta := choice.get(key):
+                    self._take(delta)
         except (ValueError, TypeError, AttributeError, KeyError, IndexError):
             raise BadAnswer(BAD_ANSWER, f"said what no chat completion says: {quoted(text)}") from None
 
@@ -132,20 +132,25 @@ class ChatReader:
         self._cached_tokens = _count(details.get("cached_tokens"), self._cached_tokens)
 
     def _take(self, delta: dict[str, Any]) -> None:
-        content = delta.get("content")
-        reasoning = next((delta[key] for key in REASONING if delta.get(key)), None)
-        calls = delta.get("tool_calls")
-        if content:
-            self._content.append(_text(content))
-        if reasoning:
-            self._reasoning.append(_text(reasoning))
-        if delta.get("refusal"):
-            self._refusal.append(_text(delta["refusal"]))
-        if delta.get("function_call"):  # the older way, of one call alone
-            calls = [{"function": delta["function_call"]}]
-        if calls:
-            self._calls.take(calls)
-        if content or reasoning or calls:
+        reasoned = False
+        for key, told in delta.items():  # mostly one or two
+            if not told or key == "role":
+                continue
+            if key == "content":
+                self._content.append(_text(told))
+            elif key in REASONING:
+                if reasoned:
+                    continue
+                self._reasoning.append(_text(told))
+                reasoned = True
+            elif key == "tool_calls":
+                self._calls.take(told)
+            elif key == "function_call":  # the older way, of one call alone
+                self._calls.take([{"function": told}])
+            else:
+                if key == "refusal":
+                    self._refusal.append(_text(told))
+                continue
             self.first = NO_ID
 
     def _reply(self) -> Reply:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from harness.engines.base import Answers, Event, Failure, Replies, Tokens
@@ -77,7 +79,7 @@ def _replies(told: list[tuple[int, Reply, int, int]]) -> Replies:
     return Replies(
         numbers=numbers,
         data=b"".join(reply.data for reply in replies),
-        ends=np.cumsum([len(reply.data) for reply in replies]).tolist(),
+        ends=list(itertools.accumulate(len(reply.data) for reply in replies)),
         tokens=[reply.tokens for reply in replies],
         first_ns=first,
         done_ns=done,

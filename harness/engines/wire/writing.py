@@ -151,6 +151,9 @@ def _answers_frames(event: Answers) -> Iterator[bytes]:
 
 
 def _replies_frames(event: Replies) -> Iterator[bytes]:
+    if len(event.numbers) == 1:
+        yield _one_reply(event)
+        return
     ends = np.asarray(event.ends, np.int64)
     of_prompts = [column for column in (event.prompt_tokens, event.cached_tokens) if len(column)]
     told = (PROMPT_TOKENS_TOLD if len(event.prompt_tokens) else 0) | (
@@ -162,6 +165,19 @@ def _replies_frames(event: Replies) -> Iterator[bytes]:
         parts += [_column(column[first:last]) for column in of_prompts]
         parts.append(bytes(event.data[_start(ends, first) : int(ends[last - 1])]))
         yield frame_of(REPLIES, last - first, parts)
+
+
+def _one_reply(event: Replies) -> bytes:
+    """The usual event where each request waits for the answer before: arrays would take longer than all the rest."""
+    told, numbers = 0, [event.numbers[0], event.ends[0], event.first_ns[0], event.done_ns[0], event.finish[0]]
+    numbers.append(event.tokens[0])
+    if len(event.prompt_tokens):
+        told |= PROMPT_TOKENS_TOLD
+        numbers.append(event.prompt_tokens[0])
+    if len(event.cached_tokens):
+        told |= CACHED_TOKENS_TOLD
+        numbers.append(event.cached_tokens[0])
+    return frame_of(REPLIES, 1, [_column((told, *numbers)), bytes(event.data[: event.ends[0]])])
 
 
 def _answer_columns(event: Answers | Replies, ends: Int64Array, first: int, last: int) -> list[bytes]:
