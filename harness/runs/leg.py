@@ -42,6 +42,7 @@ from harness.runs.tables import Asked, table_of, tables_of
 from harness.runs.trajectories import own_chats, replay_of, turns_of
 from harness.runs.warmup import warm_up
 
+_HTTP = "http"
 _PATIENCE_S = 300.0
 _HEX_BYTES_PER_TOKEN = 8  # the accuracy log writes each int32 as eight hexadecimal digits
 _HEX_BYTES_PER_TOKEN_OF_TEXT = 32  # and each byte of a chat as two; tokens of more than 16 bytes are rare
@@ -208,7 +209,16 @@ def _job(leg: PlannedLeg, group: Group, folder: Path, sampling: Sampling, datase
         watchdog_s=leg.config.watchdog_s,
         logged=group.benchmark.logged,
         replay=replay_of(leg, dataset),
+        inside=_inside(group.engine, dataset),
     )
+
+
+def _inside(engine: EngineGroup, dataset: Dataset) -> dict[str, object] | None:
+    """The client of a single server, for the worker to have in its own process: of a trajectory each turn waits for the
+    one before, and each would cross to another process and back.
+    """
+    alone = engine.spec.kind == _HTTP and engine.address.simple
+    return engine.spec.to_json() if dataset.trajectories and alone else None
 
 
 def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineGroup) -> None:
