@@ -169,7 +169,9 @@ class ChatReader:
         if not any(reply.values()):
             raise BadAnswer(EMPTY, "answered with no content, no reasoning and no tool calls")
         self._content, self._reasoning = [], []
-        return Reply(orjson.dumps(reply), finish, self._tokens, self._prompt_tokens, self._cached_tokens)
+        # No tokens in what is not empty: a field that was filled in, and no count.
+        tokens = NOT_TOLD if self._usage_optional and not self._tokens else self._tokens
+        return Reply(orjson.dumps(reply), finish, tokens, self._prompt_tokens or NOT_TOLD, self._cached_tokens)
 
     def _finish_of(self) -> Finish:
         """Why the reply ended. BadAnswer where that is no end of a reply."""

@@ -258,6 +258,7 @@ def test_a_server_that_does_not_read_the_cap_is_found_out(store: BodyStore) -> N
         ),
         ([{"prompt_tokens": 8, "prompt_tokens_details": {"cached_tokens": 5}}], (NOT_TOLD, 8, 5)),
         ([], (NOT_TOLD, NOT_TOLD, NOT_TOLD)),
+        ([{"completion_tokens": 0, "prompt_tokens": 0}], (NOT_TOLD, NOT_TOLD, NOT_TOLD)),
     ],
 )
 def test_what_a_server_counts_and_what_it_does_not(usages: list[Any], wanted: tuple[int, int, int]) -> None:
