@@ -215,7 +215,10 @@ def _without_nulls(part: object) -> object:
 def _digest_of(data: object) -> bytes | None:
     if not isinstance(data, list) or len(data) <= _MESSAGES:
         return None
-    return digest(data[_MESSAGES], data[_TOOLS] if len(data) > _TOOLS else None)
+    try:
+        return digest(data[_MESSAGES], data[_TOOLS] if len(data) > _TOOLS else None)
+    except orjson.JSONEncodeError:  # nested deeper than can be written: nothing that was recorded is
+        return None
 
 
 def _take(sample: _Sample, event: Mapping[str, Any], *, keep: bool) -> None:

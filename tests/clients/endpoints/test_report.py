@@ -146,8 +146,15 @@ JSON = st.recursive(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
-@given(data=JSON, kind=st.sampled_from(["sample.complete", "error.x", "sample.issued"]), finish=JSON)
-def test_whatever_an_event_carries_is_read_or_told(tmp_path: Path, data: Any, kind: str, finish: Any) -> None:
+@given(
+    data=JSON | st.lists(JSON, min_size=4, max_size=6),  # as long as what is asked and answered
+    kind=st.sampled_from(["sample.complete", "error.x", "sample.issued"]),
+    finish=JSON,
+    whole=st.booleans(),
+)
+def test_whatever_an_event_carries_is_read_or_told(
+    tmp_path: Path, data: Any, kind: str, finish: Any, whole: bool
+) -> None:
     report = Report(performance=1, texts=("a",))
     sample = next(iter(report.index[DATASET]))
     report.events.append(
@@ -155,11 +162,21 @@ def test_whatever_an_event_carries_is_read_or_told(tmp_path: Path, data: Any, ki
     )
     folder = report.write(tmp_path)
     try:
-        phase = read_phases(folder)[DATASET]
+        phase = read_phases(folder, whole=whole)[DATASET]
     except HarnessError:
         return
     assert phase.rows.dtype == np.int64
     assert all(text is None or isinstance(text, str) for text in phase.texts)
+
+
+def test_what_is_nested_without_end_is_no_request_of_ours(tmp_path: Path) -> None:
+    report = Report(performance=1, texts=("a",))
+    sample, deep = next(iter(report.index[DATASET])), "[" * 400 + "]" * 400
+    report.events.append({"event_type": "sample.issued", "timestamp_ns": 5, "sample_uuid": sample, "data": "DEEP"})
+    folder = report.write(tmp_path)
+    path = folder / EVENTS
+    path.write_text(path.read_text(encoding="utf-8").replace('"DEEP"', f"[0, 0, 0, {deep}]"), encoding="utf-8")
+    assert read_phases(folder, whole=True)[DATASET].asked == (None,)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
