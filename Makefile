@@ -119,3 +119,4 @@ bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/scoring.py
 	$(PY) benchmarks/building_requests.py
 	$(PY) benchmarks/http_chats.py
+	$(PY) -m benchmarks.agentic
