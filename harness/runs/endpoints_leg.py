@@ -25,7 +25,7 @@ from harness.ledger import ResultsStore, RunRecord, write_record
 from harness.ledger.record import Warmup
 from harness.ledger.store import write_atomically
 from harness.logs import LogError
-from harness.rules import TrajectoryRules
+from harness.rules import BenchmarkRules, TrajectoryRules
 from harness.runs.endings import end
 from harness.runs.endpoints_record import RunOf, Tables
 from harness.runs.endpoints_settings import (
@@ -98,12 +98,12 @@ def finish(leg: PlannedLeg, folder: Path, record: RunRecord, judgement: Judgemen
     write_record(folder, finished)
     valid = finished.verdict is not None and finished.verdict.valid
     name = f"{leg.system}/{leg.benchmark}/{leg.scenario}/{LEG}"
-    observer(LegFinished(name, "VALID" if valid else "INVALID", told(finished)))
+    observer(LegFinished(name, "VALID" if valid else "INVALID", told(finished, leg.rules)))
     return finished
 
 
-def told(record: RunRecord) -> str:
-    """A finished run in a few words: the first reason against it, else its result and its accuracy."""
+def told(record: RunRecord, rules: BenchmarkRules) -> str:
+    """A finished run in a few words: the first reason against it, else its result and all that targets are about."""
     found = record.verdict.findings if record.verdict else []
     rejects = [finding for finding in found if finding.severity == "reject"]
     if rejects:
@@ -114,6 +114,8 @@ def told(record: RunRecord) -> str:
     parts = [f"{record.result.value:,.2f} {record.result.units}"] if record.result is not None else []
     if record.accuracy is not None and record.accuracy.value is not None:
         parts.append(f"{record.accuracy.key} {record.accuracy.value:.4f}")
+        more = [target.value.key for target in rules.accuracy_more_targets]
+        parts += [f"{key} {record.accuracy.also[key]:.4f}" for key in more if key in record.accuracy.also]
     if record.turn_figures is not None and record.turn_figures.inline_score is not None:
         parts.append(f"inline score {record.turn_figures.inline_score:.4f}")
     return ", ".join(parts)

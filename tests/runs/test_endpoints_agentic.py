@@ -18,6 +18,7 @@ from harness.ledger import ResultsStore, RunRecord, State
 from harness.runs import endpoints_import
 from harness.runs.endpoints_import import import_run
 from harness.runs.endpoints_leg import ClientGroup, run_endpoints_leg
+from harness.runs.endpoints_leg import told as told_of
 from harness.runs.endpoints_session import ClientSession
 from harness.runs.endpoints_settings import check_row, choices
 from harness.runs.plan import PlannedLeg
@@ -254,6 +255,17 @@ def test_a_run_of_short_work_is_asked_about_and_not_refused(take: Callable[..., 
     (asked,) = [f for f in record.verdict.findings if f.rule == "EP-DURATION"]
     assert (asked.severity, "no more work" in str(asked.mend)) == ("review", True)
     assert record.not_submittable == [STAND_IN]
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_whole_run_ends_with_all_that_targets_are_about(take: Callable[..., RunRecord], data: Path) -> None:
+    record = take(AgenticReport(data, leg()))
+    assert record.accuracy is not None
+    assert record.accuracy.value is None  # of a part of the questions there is no accuracy
+    whole = record.model_copy(update={"accuracy": record.accuracy.model_copy(update={"value": 100.0})})
+    assert told_of(whole, leg().rules) == (
+        "5.00 Latency (ms), overall_accuracy 100.0000, normalized_single_turn_score 100.0000, inline score 1.0000"
+    )
 
 
 @pytest.mark.usefixtures("quick")
