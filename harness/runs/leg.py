@@ -221,8 +221,20 @@ def _inside(engine: EngineGroup, dataset: Dataset) -> dict[str, object] | None:
     return engine.spec.to_json() if dataset.trajectories and alone else None
 
 
+def _raise_if_it_ended(folder: Path, engine: EngineGroup) -> None:
+    """EngineDied where all was answered and yet a part of the engine is gone: by whom is not known then."""
+    how = engine.ending()
+    if how is not None:
+        raise EngineDied(
+            f"the run broke: {how}\n  the worker saw nothing of it: somebody else may have answered",
+            where=folder,
+            mend=f"see {', '.join(map(str, engine.logs))}, and whether another server listens where this one was to",
+        )
+
+
 def _raise_if_broken(outcome: Outcome, folder: Path, engine: EngineGroup) -> None:
     if outcome.error is None:
+        _raise_if_it_ended(folder, engine)
         return
     if outcome.exit_code == Interrupted.exit_code:
         raise Interrupted(outcome.error, where=folder)

@@ -10,8 +10,9 @@ from typing import Final
 from harness.engines.launch.environment import asks_a_scheduler
 from harness.engines.launch.http import get
 from harness.engines.launch.plan import ServerPlan
-from harness.engines.launch.ports import check_port
+from harness.engines.launch.ports import check_port, stranger
 from harness.engines.launch.process import GRACE_S, ServerProcess, start_server
+from harness.engines.launch.supervisor import below
 from harness.errors import EngineDied
 from harness.events import Note, Observer
 
@@ -82,6 +83,7 @@ class Fleet:
     def _healthy(self, server: ServerProcess, started: float, observer: Observer) -> bool:
         if get(server.plan.url, "/health", timeout_s=HEALTH_TIMEOUT_S).status != 200:
             return False
+        _raise_if_a_stranger_answers(server)
         observer(Note(f"{server.plan.title} is healthy after {time.monotonic() - started:.1f} s"))
         return True
 
@@ -109,6 +111,20 @@ def running(
         yield fleet
     finally:
         Fleet(servers).stop()
+
+
+def _raise_if_a_stranger_answers(server: ServerProcess) -> None:
+    """EngineDied where the port went to another while ours was loading: a run would measure that one.
+
+    Only of a server that was started without a prefix is it known which processes are its own.
+    """
+    who = "" if server.plan.prefixed else stranger(server.plan.port, [server.pid, *below(server.pid)])
+    if who:
+        raise EngineDied(
+            f"{who} answers in place of {server.plan.title}, which was started and does not listen there",
+            where=server.plan.url,
+            mend="end it, or give engine.launch.port another: two harnesses on one machine want different ports",
+        )
 
 
 def _shown(server: ServerProcess) -> str:

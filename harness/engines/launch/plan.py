@@ -23,6 +23,8 @@ class ServerPlan:
     """One server: replica ``name``, to be asked at ``url`` for the model ``model``.
 
     ``files`` are to be written before it starts; it works in ``folder`` and keeps what it compiles in ``caches``.
+    ``prefixed``: other words stand before the server's own, and may take it out of our sight, into a container or onto
+    another machine.
     """
 
     name: str
@@ -38,6 +40,7 @@ class ServerPlan:
     url: str
     model: str
     container: Container | None = None
+    prefixed: bool = False
 
     def __post_init__(self) -> None:
         if not self.command:

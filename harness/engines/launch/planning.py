@@ -89,6 +89,7 @@ def _plan(engine: HttpEngine, number: int, gpus: Sequence[str], around: Surround
         url=_url(launch.host, port),
         model=command.model,
         container=prefix.container,
+        prefixed=bool(prefix.words),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Collection
 
 import psutil
 
@@ -36,17 +37,35 @@ def check_port(host: str, port: int, *, elsewhere: bool = False) -> None:
             ) from None
 
 
+def stranger(port: int, ours: Collection[int]) -> str:
+    """Who else listens at a port where none of our processes does: ``process 123 (words of its command)``.
+
+    "" where one of ours does, or nobody whom this user may see.
+    """
+    holders = _holders(port)
+    return "" if not holders or set(holders) & set(ours) else _named(holders[0])
+
+
 def _by_whom(port: int) -> str:
-    """`` by process 123 (words of its command)``, as far as /proc tells this user."""
+    holders = _holders(port)
+    return f" by {_named(holders[0])}" if holders else ""
+
+
+def _holders(port: int) -> list[int]:
+    """The processes that listen at a port, as far as /proc tells this user."""
     try:
-        holders = [
+        return [
             each.pid
             for each in psutil.net_connections("tcp")
             if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr[1] == port and each.pid
         ]
-        if not holders:
-            return ""
-        words = " ".join(psutil.Process(holders[0]).cmdline())
     except (psutil.Error, OSError):
-        return ""
-    return f" by process {holders[0]} ({words[:120]})"
+        return []
+
+
+def _named(pid: int) -> str:
+    try:
+        words = " ".join(psutil.Process(pid).cmdline())
+    except (psutil.Error, OSError):
+        return f"process {pid}"
+    return f"process {pid} ({words[:120]})"

@@ -23,6 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--loads", type=float, default=0, help="so long it does not listen")
     parser.add_argument("--healthy-after", type=float, default=0)
     parser.add_argument("--never-healthy", action="store_true")
     parser.add_argument("--dies-after", type=float)
@@ -69,6 +70,7 @@ def die(options: argparse.Namespace) -> None:
 
 
 def serve(options: argparse.Namespace) -> None:
+    time.sleep(options.loads)
     started = time.monotonic()
     card: dict[str, Any] = {"id": options.model}
     if options.max_model_len is not None:

@@ -11,12 +11,13 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from harness.engines.launch import fleet, supervisor
-from harness.engines.launch.fleet import running
+from harness.engines.launch.fleet import Fleet, running
 from harness.engines.launch.http import get
 from harness.engines.launch.plan import ServerPlan
 from harness.engines.launch.process import start_server
@@ -223,7 +224,7 @@ def test_killing_the_harness_leaves_nothing(tmp_path: Path, port: int) -> None:
         f"""
         import sys, time
         from pathlib import Path
-        from harness.engines.launch.fleet import running
+        from harness.engines.launch.fleet import Fleet, running
         from harness.events import ignore
         from tests.engines.launch.made import fake_plan
         with running([fake_plan(Path({str(tmp_path)!r}), {port}, "--forks", {str(forked)!r})],
@@ -319,3 +320,38 @@ def _nobody_runs(folder: Path) -> bool:
         if here and str(FAKE_SERVER).encode() in words and not each.zombie:
             return False
     return True
+
+
+def test_a_port_that_went_to_another_is_not_measured(tmp_path: Path, port: int) -> None:
+    """Two harnesses that start at once both find the port free; the slower one's server would be answered for."""
+    with ExitStack() as stack:
+
+        def start_another() -> None:
+            (tmp_path / "theirs").mkdir()
+            others.append(stack.enter_context(running([theirs], ready_s=READY_S, observer=ignore, grace_s=0.2)))
+
+        others: list[Fleet] = []
+        theirs = fake_plan(tmp_path / "theirs", port)
+        notes = Notes("starting", start_another)
+        with (
+            pytest.raises(EngineDied) as caught,
+            running([fake_plan(tmp_path, port, "--loads", 60)], ready_s=READY_S, observer=notes, grace_s=0.2),
+        ):
+            pytest.fail("the other's was taken for it")
+    assert re.fullmatch(
+        rf"process \d+ \(.*fake_server.py.*\) answers in place of trtllm-serve 0 \(http://127.0.0.1:{port}\), "
+        "which was started and does not listen there",
+        caught.value.what,
+    )
+    assert "another" in str(caught.value.mend)
+
+
+def test_behind_a_prefix_nobody_can_say_whose_a_listener_is(tmp_path: Path, port: int) -> None:
+    """A container's processes are not below ours."""
+    (tmp_path / "theirs").mkdir()
+    with running([fake_plan(tmp_path / "theirs", port)], ready_s=READY_S, observer=ignore, grace_s=0.2):
+        ours = start_server(fake_plan(tmp_path, port, "--loads", 60, prefixed=True), grace_s=0.2)
+        try:
+            Fleet([ours]).await_healthy(READY_S, ignore)
+        finally:
+            Fleet([ours]).stop()
