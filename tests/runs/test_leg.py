@@ -193,3 +193,15 @@ def test_a_run_that_broke_of_itself_does_not_wait_for_its_engine(tmp_path: Path)
     with pytest.raises(RunBroke, match="the run broke: no sense"):
         leg_module._raise_if_broken(outcome, tmp_path, engine)
     assert len(asked) == 1
+
+
+def test_what_was_answered_after_the_server_ended_is_no_run(tmp_path: Path) -> None:
+    """Another server at its port answers as well, and nobody knows how fast that is."""
+    counts = Counts(issued=1, answered=1, failed=0, outstanding=0, output_tokens=9)
+    outcome = Outcome(counts=counts, failures=[], error=None, exit_code=0, library_rows=1, loaded_rows=1)
+    alive: Any = SimpleNamespace(ending=lambda: None, logs=())
+    leg_module._raise_if_broken(outcome, tmp_path, alive)
+    gone: Any = SimpleNamespace(ending=lambda: "server 0 ended with status 3", logs=(tmp_path / "engine.log",))
+    with pytest.raises(EngineDied, match="server 0 ended with status 3\n.*somebody else may have answered") as caught:
+        leg_module._raise_if_broken(outcome, tmp_path, gone)
+    assert str(tmp_path / "engine.log") in (caught.value.mend or "")
