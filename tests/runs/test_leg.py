@@ -48,7 +48,7 @@ def group(store: ResultsStore) -> Group:
         which: Dataset(which, which, prompts, ("a",) * 10, (None,) * 10, (), stand_in=True)
         for which in ("performance", "accuracy")
     }
-    engine: Any = SimpleNamespace(info=engine_info(max_total_tokens=200_000))
+    engine: Any = SimpleNamespace(info=engine_info(max_total_tokens=200_000), ending=lambda: None)
     return Group(benchmark(), tables, store.root, engine, store, ["run_harness"], ignore)
 
 
@@ -202,6 +202,6 @@ def test_what_was_answered_after_the_server_ended_is_no_run(tmp_path: Path) -> N
     alive: Any = SimpleNamespace(ending=lambda: None, logs=())
     leg_module._raise_if_broken(outcome, tmp_path, alive)
     gone: Any = SimpleNamespace(ending=lambda: "server 0 ended with status 3", logs=(tmp_path / "engine.log",))
-    with pytest.raises(EngineDied, match="server 0 ended with status 3\n.*somebody else may have answered") as caught:
+    with pytest.raises(EngineDied, match=r"server 0 ended with status 3\n.*somebody else may have answered") as caught:
         leg_module._raise_if_broken(outcome, tmp_path, gone)
     assert str(tmp_path / "engine.log") in (caught.value.mend or "")
