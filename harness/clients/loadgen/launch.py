@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from harness.ledger.store import LOGS, write_atomically
 _PR_SET_PDEATHSIG = 1
 _STOP_S = 15.0
 _LAST_LINES = 12
+_NO_ROOM_BYTES = 1 << 20
 
 
 def run_job(job: LegJob, leg: str, observer: Observer) -> Outcome:
@@ -97,6 +99,8 @@ def _outcome(folder: Path, exit_code: int) -> Outcome:
     if exit_code < 0:
         how = f"was ended by {signal.Signals(-exit_code).name}"
         mend = "the kernel's log says whether memory ran out (dmesg); run again"
+    if shutil.disk_usage(folder).free < _NO_ROOM_BYTES:
+        mend = "free space on this disk: there is none left"
     last = "".join(f"\n    {line}" for line in lines)
     raise RunBroke(
         f"the LoadGen worker {how} and left no outcome" + (f"; its last lines:{last}" if lines else ""),

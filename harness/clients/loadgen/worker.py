@@ -13,6 +13,7 @@ everything else goes to standard error.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -92,7 +93,7 @@ class Worker:
         self._watch()
         self.sut.close()
         if self._error is not None:
-            traceback.print_exception(self._error, file=sys.stderr)
+            _log("".join(traceback.format_exception(self._error)))
         record = self.sut.record.frozen()
         if self._stalled:
             self._error = EngineDied(f"{self._stalled}: {self._owed(record)}")
@@ -179,7 +180,7 @@ class Worker:
         try:
             counted = self.engine.counters(_COUNTERS_S)  # not for long: it may be what broke, and ^C ends waiting soon
         except EngineDied as error:
-            sys.stderr.write(f"the engine's counters are not known: {error}\n")
+            _log(f"the engine's counters are not known: {error}\n")
             return {}
         return {name: count - self._counted_before.get(name, 0) for name, count in counted.items()}
 
@@ -247,6 +248,13 @@ def _engine(job: LegJob) -> Engine:
     return InsideEngine(build_core(EngineSpec.parse(job.inside)))
 
 
+def _log(text: str) -> None:
+    """Logs what there is room for: a disk that is full must not cost what was measured as well."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
 def _sentence(error: BaseException) -> str:
     """What went wrong; where and how to mend it are said by the harness, and stand in the log."""
     return error.what if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
@@ -272,15 +280,16 @@ def main(argv: list[str]) -> int:
     try:
         return Worker(job, _progress_stream()).run().exit_code
     except HarnessError as error:
-        sys.stderr.write(f"{error}\n")
+        _log(f"{error}\n")
         return error.exit_code
     except Exception:  # noqa: BLE001 - os._exit below would swallow it
-        traceback.print_exc()
+        _log(traceback.format_exc())
         return RunBroke.exit_code
 
 
 if __name__ == "__main__":
     code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
     os._exit(code)  # LoadGen's own teardown aborts the interpreter after a broken test

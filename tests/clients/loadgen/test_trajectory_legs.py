@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.clients.loadgen.job import OUTCOME, Outcome, Replay
+from harness.clients.loadgen.job import OUTCOME, WORKER_LOG, Outcome, Replay
 from harness.engines.bodies import BodyStore
 from harness.engines.group import EngineGroup
 from harness.events import Event, LegProgress
@@ -263,3 +263,14 @@ def test_replies_that_find_no_room_break_the_run_and_cost_no_column(
     assert not ran.outcome.engine_died
     assert (ran.turns["state"] == ANSWERED).all()
     assert ran.outcome.counts.answered == 8
+
+
+def test_a_log_that_finds_no_room_costs_nothing_of_what_was_measured(folder: Path, store: BodyStore) -> None:
+    with scripted(folder, **SERVICE, faults={"*": {"die": 6}}) as group:
+        asked = job(folder / "no log", group, store, "Offline", 2, conf={"min_query_count": 8})
+        (folder / "no log" / WORKER_LOG).symlink_to("/dev/full")
+        ran = run(asked)
+    assert ran.outcome.engine_died
+    assert ran.outcome.turns is not None
+    assert len(ran.turns["state"]) == ran.outcome.turns.turns
+    assert len(ran.replies) == ran.outcome.turns.issued
