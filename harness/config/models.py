@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import Field, model_validator
+import orjson
+from pydantic import Field, field_validator, model_validator
 
 from harness.config.engines import (
     Clients,
@@ -192,11 +193,24 @@ class Agentic(Strict):
     under way at once, in scenarios that ask more than one. ``chat_template_kwargs`` go with every chat.
     """
 
-    repeats: Annotated[int, Field(ge=1)] = 50
+    repeats: Annotated[int, Field(ge=1, le=10_000)] = 50
+    """Each is really there: some 50 MB of requests on disk."""
     salt: Literal["upstream", "run"] | None = "upstream"
     tool_delays: bool = False
     max_concurrency: Annotated[int, Field(ge=1)] = 32
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("chat_template_kwargs")
+    @classmethod
+    def _is_json(cls, kwargs: dict[str, Any]) -> dict[str, Any]:
+        for name, value in kwargs.items():
+            try:
+                same = orjson.loads(orjson.dumps({name: value})) == {name: value}
+            except (TypeError, ValueError):
+                same = False
+            if not same:
+                raise ValueError(f"{name!a} is {value!a}, which no JSON can say")
+        return kwargs
 
 
 class TestRun(Strict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,15 @@ def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
         ({"scenarios": {"Offline": {"target_qps": 5, "min_duration": 7}}}, "min_duration_ms"),
         ({"output_caps": {"performance": 1}}, "greater than or equal to 2"),
         ({"watchdog_s": 0}, "greater than 0"),
+        ({"agentic": {"repeats": 0}}, "greater than or equal to 1"),
+        ({"agentic": {"repeats": 10**9}}, "less than or equal to"),
+        ({"agentic": {"salt": "foo"}}, "'upstream' or 'run'"),
+        ({"agentic": {"max_concurrency": 0}}, "greater than or equal to 1"),
+        ({"agentic": {"chat_template_kwargs": {"day": date(2026, 1, 1)}}}, "'day' is datetime.date(2026, 1, 1)"),
+        ({"agentic": {"chat_template_kwargs": {"share": float("nan")}}}, "'share' is nan, which no JSON can say"),
+        ({"agentic": {"chat_template_kwargs": {"a": {1: 2}}}}, "'a' is {1: 2}, which no JSON can say"),
+        ({"agentic": {"chat_template_kwargs": {"a": 2**80}}}, "which no JSON can say"),
+        ({"agentic": {"chat_template_kwargs": {"a": b"b"}}}, "'a' is b'b', which no JSON can say"),
         ({"seed": 1.5}, "integer"),
     ],
 )
