@@ -99,7 +99,9 @@ def _conversations(dataset: Path | None) -> int | None:
 
 def _region(folder: Path, profile: Profile) -> float:
     """The SWE-bench figure of another report."""
-    percent = swe_bench_percent(read_report(folder, profile)) if folder.is_dir() else None
+    if not folder.is_dir():
+        raise ConfigError("no report of another region: no such folder", where=folder, mend="correct --region")
+    percent = swe_bench_percent(read_report(folder, profile))
     if percent is None:
         raise ConfigError("a report without a figure of SWE-bench", where=folder, mend="run it with --mode both")
     return percent

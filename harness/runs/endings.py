@@ -29,7 +29,7 @@ def end(folder: Path, record: RunRecord, error: BaseException, observer: Observe
             "note": note,
             "hashes": hash_files(folder),
         }
-        | ({} if outcome is None else _told(outcome))
+        | ({} if outcome is None else told(outcome))
     )
     try:
         write_record(folder, ended)
@@ -46,7 +46,7 @@ def measured(folder: Path, record: RunRecord, outcome: Outcome) -> RunRecord:
             "ended_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "hashes": hash_files(folder),
         }
-        | _told(outcome)
+        | told(outcome)
     )
     write_record(folder, kept)
     return kept
@@ -71,7 +71,7 @@ def end_dead_runs(store: ResultsStore, observer: Observer) -> None:
             end(run.folder, run.record, Interrupted("the harness was killed"), observer)
 
 
-def _told(outcome: Outcome) -> dict[str, object]:
+def told(outcome: Outcome) -> dict[str, object]:
     """What the worker tells that the record keeps."""
     return {
         "counts": outcome.counts,

@@ -19,9 +19,10 @@ from harness.errors import EngineDied, Interrupted, MissingError, RunBroke
 from harness.events import LegFinished, LegStarted, Note, Observer
 from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord, State, write_record
-from harness.ledger.record import AuditConfigEcho, DatasetEcho, EngineEcho, Warmup
+from harness.ledger.record import AuditConfigEcho, DatasetEcho, Warmup
 from harness.ledger.store import AUDIT_CONFIG, USER_CONF, write_atomically
 from harness.machine.capture import capture
+from harness.runs.echoes import engine_echo
 from harness.runs.endings import end, measured
 from harness.runs.engine_up import asked, ending_of
 from harness.runs.identity import fingerprint, versions
@@ -141,7 +142,6 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
     write_atomically(folder / USER_CONF, settings.conf)
     if leg.audit is not None:
         write_atomically(folder / AUDIT_CONFIG, leg.audit.content.decode())
-    checkpoint = info.checkpoint
     record = RunRecord(
         id=run_id,
         round=leg.pack.round,
@@ -152,22 +152,7 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
         config=leg.config.model_dump(mode="json"),
         fingerprint=print_,
         machine=machine,
-        engine=EngineEcho(
-            kind=info.kind,
-            versions=dict(info.versions),
-            settings=dict(info.settings),
-            checkpoint=None
-            if checkpoint is None
-            else {
-                "name": checkpoint.name,
-                "sha256": checkpoint.sha256,
-                "stand_in": checkpoint.stand_in,
-                "weight_data_type": checkpoint.weight_data_type,
-            },
-            slots=info.slots,
-            max_total_tokens=info.max_total_tokens,
-            replicas=list(info.replicas),
-        ),
+        engine=engine_echo(info),
         dataset=echo,
         versions=dict(versions()),
         loadgen_settings={str(s).split(" = ")[0]: s.value for s in user_conf.parse(settings.conf)},

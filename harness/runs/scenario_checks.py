@@ -9,10 +9,9 @@ from harness.rules import RulePack, TrajectoryRules
 
 def check_scenario(pack: RulePack, system: str, benchmark: str, scenario: str, config: BenchmarkFile) -> None:
     """UnknownName for a scenario that LoadGen does not run the benchmark in, ConfigError for what departs."""
-    pack.benchmark(benchmark).scenario(scenario)
+    fewest = pack.benchmark(benchmark).scenario(scenario).min_query_count
     chosen = config.scenarios[scenario]
     where = f"systems/{system}/{benchmark}.yaml"
-    fewest = pack.benchmark(benchmark).scenario(scenario).min_query_count
     if chosen.min_query_count is not None and fewest is not None and chosen.min_query_count < fewest.value:
         raise ConfigError(
             f"min_query_count of {scenario} is {chosen.min_query_count}, the round demands {fewest.value}",

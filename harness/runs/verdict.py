@@ -25,6 +25,7 @@ from harness.ledger.store import ACCURACY, ACCURACY_TXT, DETAIL, LOGS, SAMPLES, 
 from harness.logs import AccuracyLog, DetailLog, LogError, SummaryLog
 from harness.runs.audit_leg import judge_audit
 from harness.runs.compare import COUNTS, compare
+from harness.runs.endings import told
 from harness.runs.plan import PlannedLeg
 from harness.runs.scoring import score_echo, score_log
 from harness.runs.trajectories import trajectories_of
@@ -52,27 +53,14 @@ def conclude(
     logs = folder / LOGS
     detail, summary = DetailLog.read(logs / DETAIL), SummaryLog.read(logs / SUMMARY)
     comparisons = compare(read_samples(folder / SAMPLES), detail.values)
-    score = coverage = audited = None
     log = AccuracyLog(logs / ACCURACY)
-    if leg.leg != PERFORMANCE:
-        coverage = Coverage.of(log, rows)
-        score = score_log(leg, log, coverage, dataset.head(rows), benchmark)
+    coverage = None if leg.leg == PERFORMANCE else Coverage.of(log, rows)
+    score = None if coverage is None else score_log(leg, log, coverage, dataset.head(rows), benchmark)
     if leg.leg == ACCURACY_LEG and score is not None:
         write_atomically(folder / ACCURACY_TXT, benchmark.accuracy_text(score))
-    if leg.leg in AUDITS:
-        audited = judge_audit(leg, folder, log, score, dataset, benchmark)
-    facts = RunFacts(
-        leg=leg.leg,
-        scenario=leg.scenario,
-        benchmark=leg.benchmark,
-        pack=leg.pack,
-        expectation=_expectation(leg, rows, whole=dataset.whole, different=_different(leg, rows, record, dataset)),
-        detail=detail,
-        summary=summary,
-        counts=outcome.counts,
-        coverage=coverage,
-        label=f"{LOGS}/{DETAIL}",
-    )
+    audited = judge_audit(leg, folder, log, score, dataset, benchmark) if leg.leg in AUDITS else None
+    expectation = _expectation(leg, rows, whole=dataset.whole, different=_different(leg, rows, record, dataset))
+    facts = _facts(leg, expectation, detail, summary, outcome, coverage)
     turns = judge_turns(leg, folder, record, outcome, dataset.head(rows)) if leg.leg == PERFORMANCE else None
     findings = [
         *(audited.findings if audited else ()),
@@ -84,14 +72,11 @@ def conclude(
     ]
     marks = [*record.not_submittable, *(["failed samples"] if outcome.counts.failed else [])]
     return record.model_copy(
-        update={
+        update=told(outcome)
+        | {
             "state": State.FINISHED,
             "ended_at": record.ended_at or datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "counts": outcome.counts,
-            "turns": outcome.turns,
             "turn_figures": turns.figures if turns else None,
-            "failures": outcome.failures,
-            "failure_kinds": outcome.failure_kinds,
             "hashes": hash_files(folder),
             "verdict": _verdict(findings, detail),
             "result": _result(leg, detail),
@@ -101,6 +86,28 @@ def conclude(
             "comparisons": comparisons,
             "not_submittable": marks,
         }
+    )
+
+
+def _facts(
+    leg: PlannedLeg,
+    expectation: Expectation,
+    detail: DetailLog,
+    summary: SummaryLog,
+    outcome: Outcome,
+    coverage: Coverage | None,
+) -> RunFacts:
+    return RunFacts(
+        leg=leg.leg,
+        scenario=leg.scenario,
+        benchmark=leg.benchmark,
+        pack=leg.pack,
+        expectation=expectation,
+        detail=detail,
+        summary=summary,
+        counts=outcome.counts,
+        coverage=coverage,
+        label=f"{LOGS}/{DETAIL}",
     )
 
 

@@ -99,8 +99,11 @@ def test_options_of_trees_alone(report: Path, tmp_path: Path, option: str) -> No
 
 
 def test_what_is_asked_for_and_cannot_be(report: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="a report without a figure of SWE-bench"):
+    with pytest.raises(ConfigError, match="no report of another region: no such folder"):
         run([*OWN, str(report), "--region", str(tmp_path / "none")])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match="a report without a figure of SWE-bench"):
+        run([*OWN, str(report), "--region", str(tmp_path / "empty")])
     (report / "events.jsonl").write_text("[]\n")
     with pytest.raises(LogError, match="no event"):
         run([*OWN, str(report)])

@@ -78,7 +78,7 @@ class FolderTokenizer:
             )
         self._folder = folder
         self._tokenizer = _loaded(folder, template)
-        self._segments = Segments(self._ids, cutting_tokens(self._tokenizer.added_tokens_decoder.values()))
+        self._segments = Segments(self._length, cutting_tokens(self._tokenizer.added_tokens_decoder.values()))
         self._checked = False
 
     def prompt_tokens(self, chat: Chat) -> int:
@@ -87,15 +87,15 @@ class FolderTokenizer:
         found = self._segments.tokens(text)
         if not self._checked:  # There are tokenizers that treat the beginning of a text otherwise: cut, it is another.
             self._checked = True
-            whole = self._ids(text)
+            whole = self._length(text)
             if found != whole:
-                self._segments = Segments(self._ids, frozenset())
+                self._segments = Segments(self._length, frozenset())
                 return whole
         return found
 
     def text_tokens(self, text: str) -> int:
         """As many as are in it without any around it."""
-        return self._ids(text)
+        return self._length(text)
 
     def rendered(self, chat: Chat) -> str:
         """The text of a chat up to where its answer begins."""
@@ -115,7 +115,7 @@ class FolderTokenizer:
             ) from error
         return text
 
-    def _ids(self, text: str) -> int:
+    def _length(self, text: str) -> int:
         return len(self._tokenizer.backend_tokenizer.encode(text, add_special_tokens=False))
 
 
@@ -222,7 +222,7 @@ def _loaded(folder: Path, template: str) -> Any:  # noqa: ANN401 - transformers'
             chat_template=template,
             **{name: text for name, text in names.items() if text},
         )
-    except Exception as error:
+    except Exception as error:  # tokenizers raises Exception itself for a file that it cannot read
         raise MissingError(f"the checkpoint's tokenizer cannot be read: {error}", where=folder, mend=_MEND) from error
 
 

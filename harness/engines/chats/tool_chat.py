@@ -87,9 +87,10 @@ def _content(place: int, content: object) -> Iterator[str]:
 
 
 def _calls(place: int, calls: object) -> Iterator[str]:
-    if not isinstance(calls or [], Sequence) or isinstance(calls, str):
+    listed = calls or ()
+    if not isinstance(listed, Sequence) or isinstance(calls, str):
         raise BadChat(BAD_CHAT, f"tool_calls of message {place} is no list")
-    for call in calls or ():  # type: ignore[attr-defined]  # a Sequence, as was seen
+    for call in listed:
         function = call.get("function") if isinstance(call, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise BadChat(BAD_CHAT, f"a tool call of message {place} names no function")

@@ -143,8 +143,8 @@ class TestOfAFolder:
         self, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         tokenizer = FolderTokenizer(folder)
-        monkeypatch.setattr(tokenizer, "_ids", lambda text: words(text) + 1)
-        tokenizer._segments = Segments(tokenizer._ids, frozenset({"<|im_start|>"}))
+        monkeypatch.setattr(tokenizer, "_length", lambda text: words(text) + 1)
+        tokenizer._segments = Segments(tokenizer._length, frozenset({"<|im_start|>"}))
         for chat in turns():
             assert tokenizer.prompt_tokens(chat) == words(tokenizer.rendered(chat)) + 1
 
