@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from harness import benchmarks, rules
+from harness import benchmarks
 from harness.benchmarks.base import Dataset
 from harness.clients.loadgen.job import LegJob
 from harness.engines.base import Int64Array, PromptTable
@@ -127,6 +127,8 @@ def _store(job: LegJob) -> BodyStore:
 
 
 def _dataset(job: LegJob) -> Dataset:
+    from harness import rules  # chats do not need them, and they take a quarter of a second to be made
+
     dataset = benchmarks.get(job.benchmark, rules.load(job.round)).dataset(Path(job.data_dir), job.table)
     if dataset.sha256 != job.dataset_sha256:
         raise DatasetError(
