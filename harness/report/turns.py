@@ -20,7 +20,7 @@ _WHOLE: Final = 1000
 
 def turn_tables(report: TurnReport) -> Group:
     """Times and lengths, one line each; then rates, score and counts, and what is to be known of them."""
-    table = Table(box=box.SIMPLE_HEAD, title="turns", title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, title="turns", title_justify="left")
     for column in ("", "mean", "p50", "p90", "p99", "max", "of"):
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
     for name, spread, unit in _times(report):

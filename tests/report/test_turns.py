@@ -59,13 +59,16 @@ def test_what_was_not_measured_and_what_failed(tmp_path: Path, library: Library)
 
 
 def test_long_times_and_many_tokens_fit_a_narrow_terminal(tmp_path: Path, library: Library) -> None:
-    """Half a minute a turn, over two turns of each of three trajectories."""
-    minute = [MadeTurn(A, 0, 30_000, 34_000, 1_024, 27_468, 0, 2), MadeTurn(A, 35_000, 65_000, 69_000, 999, 27_468, 0)]
+    """Half a minute a turn, over two turns of a trajectory."""
+    long = 127_468
+    minute = [MadeTurn(A, 0, 30_000, 34_000, 1_024, long, 0, 2), MadeTurn(A, 35_000, 65_000, 69_000, 999, long, 0)]
     found = shown(tmp_path, library, [0], [minute], width=80)
     lines = [" ".join(line.split()) for line in found.splitlines()]
     assert "time to first token, ms 30,000 30,000 30,000 30,000 30,000 2" in lines
     assert "trajectory, ms 69,000 69,000 69,000 69,000 69,000 1" in lines
+    assert "input tokens 127,468 127,468 127,468 127,468 127,468 2" in lines
     assert "output tokens 1,012 999 1,024 1,024 1,024 2" in lines
+    assert "\N{HORIZONTAL ELLIPSIS}" not in found
     assert max(map(len, found.split("turns: ")[0].splitlines())) <= 80
 
 
