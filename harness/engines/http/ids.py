@@ -18,6 +18,8 @@ from harness.engines.http.dialects import Dialect, Said
 from harness.engines.http.problems import BAD_ANSWER, MISSING_IDS, SSE_ERROR, TRUNCATED, WRONG_MODEL, BadAnswer, quoted
 from harness.engines.http.sse import DONE, EventStream, data_of
 
+OF_A_STREAM: Final = (b"data", b"event", b"id", b"retry", b":")
+"""How lines of a stream of events begin."""
 FINISHES: Final = {"stop": Finish.STOP, "length": Finish.LENGTH}
 HIGHEST_ID: Final = 2**31 - 1
 NEXT_EVENT: Final = b"\n\ndata: {"
@@ -199,7 +201,7 @@ def check_end(rest: bytes, after: str) -> None:
     rest = rest.strip()
     if rest in (b"data: " + DONE, b"data:" + DONE):
         return
-    if rest.startswith(b"{"):
+    if not any(rest.startswith(line) or line.startswith(rest) for line in OF_A_STREAM):
         raise BadAnswer(BAD_ANSWER, f"answered with no stream: {quoted(rest)}")
     raise BadAnswer(TRUNCATED, f"ended its stream {after}without {DONE.decode()}")
 

@@ -201,8 +201,21 @@ def test_the_last_event_needs_no_blank_line() -> None:
     assert reader.finish().tokens.tolist() == [4, 5]
 
 
-def test_a_stream_that_is_none() -> None:
+@pytest.mark.parametrize(
+    "said", [b'{"object": "error", "message": "no"}', b"<html>no message</html>", b"\x1f\x8b\x08 a message, packed"]
+)
+def test_a_stream_that_is_none(said: bytes) -> None:
     reader = IdsReader(expected())
-    reader.feed(b'{"object": "error", "message": "no"}')
-    with pytest.raises(BadAnswer, match=r"no stream.*message"):
+    reader.feed(said)
+    with pytest.raises(BadAnswer, match=r"no stream.*message") as caught:
         reader.finish()
+    assert caught.value.kind == "bad_answer"
+
+
+@pytest.mark.parametrize("cut", [b"data: {", b"dat", b": pi", b"event: x"])
+def test_a_stream_that_is_cut_within_an_event(cut: bytes) -> None:
+    reader = IdsReader(expected())
+    reader.feed(b"".join(stream([[4], [5]], "length")[:2]) + cut)
+    with pytest.raises(BadAnswer) as caught:
+        reader.finish()
+    assert caught.value.kind == "truncated"
