@@ -16,7 +16,6 @@ from harness.gate.run_facts import RunFacts
 from harness.logs import LogError
 
 _NS_PER_MS = 1_000_000
-_NS_PER_S = 1_000_000_000
 _LOGGED_DIGITS = 1e-5  # LoadGen logs rates with six digits
 _CLOCK_SLACK = 0.01  # a wall clock that is being corrected
 _CLOCK_SLACK_NS = 50 * _NS_PER_MS
@@ -74,10 +73,7 @@ def _measured(facts: RunFacts) -> tuple[str, str, int | float | None]:
     if facts.loadgen_scenario == "Server":
         return "the last scheduled query", "result_scheduled_samples_per_sec", detail.scheduled_span_ns
     if facts.loadgen_scenario == "SingleStream":
-        key = "result_qps_with_loadgen_overhead"
-        queries, rate = detail.integer("result_query_count"), detail.number(key)
-        known = queries is not None and rate is not None and rate > 0
-        return "the last completion", key, queries / rate * _NS_PER_S if known and queries and rate else None
+        return "the last issued query", "result_qps_with_loadgen_overhead", detail.issued_span_ns
     return "the end by the wall clock", "power_end", detail.wall_span_ns
 
 

@@ -137,12 +137,25 @@ class DetailLog(TypedValues):
         LoadGen logs ``(queries - 1) / last scheduled time`` as ``result_scheduled_samples_per_sec``, with six digits:
         this is good to one part in 10^5.
         """
-        queries, rate = self.integer("result_query_count"), self.number("result_scheduled_samples_per_sec")
+        return self._span_ns("result_scheduled_samples_per_sec")
+
+    @property
+    def issued_span_ns(self) -> int | None:
+        """When the last query was issued, from the run's start: SingleStream only, None elsewhere.
+
+        LoadGen holds this against the minimum duration there, and logs ``(queries - 1) / last issue`` as
+        ``result_qps_with_loadgen_overhead``, with six digits (loadgen/results.cc).
+        """
+        return self._span_ns("result_qps_with_loadgen_overhead")
+
+    def _span_ns(self, key: str) -> int | None:
+        """From the run's start to its last query, of which ``key`` is the rate of all but the first."""
+        queries, rate = self.integer("result_query_count"), self.number(key)
         if queries is None or rate is None or rate <= 0:
             return None
         span_ns = (queries - 1) / rate * 1e9
         if not math.isfinite(span_ns):
-            raise self.wrong("result_scheduled_samples_per_sec", "a rate that a run can have")
+            raise self.wrong(key, "a rate that a run can have")
         return int(span_ns)
 
     def _instant(self, key: str) -> datetime.datetime | None:

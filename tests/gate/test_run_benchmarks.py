@@ -81,7 +81,7 @@ def run(short_runs, tmp_path):
         folder = shutil.copytree(short_runs[scenario, leg], tmp_path / "run")
         edit(folder / DETAIL, **CHANGES.get((scenario, leg), {}))
         if (scenario, leg) == ("SingleStream", "performance"):
-            edit(folder / DETAIL, result_qps_with_loadgen_overhead=queries(folder) / 601)
+            edit(folder / DETAIL, result_qps_with_loadgen_overhead=(queries(folder) - 1) / 601)
         edit(folder / DETAIL, **changes)
         return folder
 
@@ -100,6 +100,14 @@ def check(folder: Path, scenario: str, leg: str, **given: object) -> list[Findin
 @pytest.mark.parametrize(("scenario", "leg"), LEGS)
 def test_a_run_of_full_length_has_nothing_against_it(run, scenario, leg):
     assert check(run(scenario, leg), scenario, leg) == []
+
+
+def test_single_stream_lasts_until_its_last_query_is_issued(run):
+    """As LoadGen has it: it tells the rate of all but the first, and few queries that take long are the test of it."""
+    folder = run("SingleStream", "performance", result_query_count=3, result_qps_with_loadgen_overhead=2 / 601)
+    assert [each.rule for each in check(folder, "SingleStream", "performance")] == ["LG-COVERAGE"]
+    edit(folder / DETAIL, result_qps_with_loadgen_overhead=2 / 599)
+    assert {each.rule for each in check(folder, "SingleStream", "performance")} == {"LG-COVERAGE", "LG-DURATION"}
 
 
 # Each breaks a run in one place: scenario, leg, the change, the rule, its severity in closed and in open.

@@ -198,6 +198,15 @@ def test_a_seed_may_have_all_of_64_bits(tmp_path):
     assert DetailLog.read(written(tmp_path, record("k", (1 << 64) - 1))).integer("k") == (1 << 64) - 1
 
 
+def test_the_last_issue_of_a_single_stream(tmp_path):
+    """LoadGen's rate is that of all queries but the first, up to the last issue."""
+    log = DetailLog.read(
+        written(tmp_path, record("result_query_count", 5) + record("result_qps_with_loadgen_overhead", 0.1))
+    )
+    assert log.issued_span_ns == 40_000_000_000
+    assert log.scheduled_span_ns is None
+
+
 def test_a_rate_that_no_run_has(tmp_path):
     text = record("result_query_count", 1000) + record("result_scheduled_samples_per_sec", 5e-324)
     with pytest.raises(LogError, match="result_scheduled_samples_per_sec"):
