@@ -211,9 +211,9 @@ def _raise_if_it_ended(folder: Path, engine: EngineGroup) -> None:
     how = engine.ending()
     if how is not None:
         raise EngineDied(
-            f"the run broke: {how}\n  the worker saw nothing of it: somebody else may have answered",
+            f"the run broke: {how}\n  the worker saw nothing of it: who answered is not known",
             where=folder,
-            mend=f"see {', '.join(map(str, engine.logs))}, and whether another server listens where this one was to",
+            mend=f"see {', '.join(map(str, engine.logs))}, and whether another listens in its place",
         )
 
 

@@ -51,7 +51,7 @@ class Kind(enum.Enum):
     NO_FINISH = "no_finish"
     """The answer is whole, and nothing says why it ended."""
     NO_DONE = "no_done"
-    """The stream ends without ``[DONE]``, all else told. Nothing is wrong with that."""
+    """The stream ends without ``[DONE]``, all else told: it may have been cut there."""
     GARBLED = "garbled"
     """Half way an event is no JSON."""
 

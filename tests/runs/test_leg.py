@@ -202,6 +202,6 @@ def test_what_was_answered_after_the_server_ended_is_no_run(tmp_path: Path) -> N
     alive: Any = SimpleNamespace(ending=lambda: None, logs=())
     leg_module._raise_if_broken(outcome, tmp_path, alive)
     gone: Any = SimpleNamespace(ending=lambda: "server 0 ended with status 3", logs=(tmp_path / "engine.log",))
-    with pytest.raises(EngineDied, match=r"server 0 ended with status 3\n.*somebody else may have answered") as caught:
+    with pytest.raises(EngineDied, match=r"server 0 ended with status 3\n.*who answered is not known") as caught:
         leg_module._raise_if_broken(outcome, tmp_path, gone)
     assert str(tmp_path / "engine.log") in (caught.value.mend or "")
