@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import functools
 from collections.abc import Mapping
@@ -14,8 +13,9 @@ from harness.engines.base import EngineInfo
 from harness.events import Note, Observer
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger import Fingerprint, RunId, RunRecord, State
-from harness.ledger.record import DatasetEcho, EngineEcho, Machine, Rate, Warmup
+from harness.ledger.record import DatasetEcho, Machine, Rate, Warmup
 from harness.machine.capture import capture
+from harness.runs.echoes import engine_echo
 from harness.runs.endpoints_settings import Asked, as_leg, asked_of, deviations
 from harness.runs.identity import OF_THE_CLIENT, fingerprint, flat, versions
 from harness.runs.leg_settings import STAND_IN, not_submittable
@@ -111,7 +111,7 @@ class RunOf:
             config=leg.config.model_dump(mode="json"),
             fingerprint=self.fingerprint,
             machine=self.machine,
-            engine=_engine_echo(self.engine),
+            engine=engine_echo(self.engine),
             dataset=echo,
             versions={**versions(), **self.client},
             loadgen_settings={},
@@ -121,16 +121,3 @@ class RunOf:
             deviations=deviations(leg),
             note=note,
         )
-
-
-def _engine_echo(info: EngineInfo) -> EngineEcho:
-    checkpoint = None if info.checkpoint is None else dataclasses.asdict(info.checkpoint)
-    return EngineEcho(
-        kind=info.kind,
-        versions=dict(info.versions),
-        settings=dict(info.settings),
-        checkpoint=checkpoint,
-        slots=info.slots,
-        max_total_tokens=info.max_total_tokens,
-        replicas=list(info.replicas),
-    )

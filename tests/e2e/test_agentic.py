@@ -412,10 +412,13 @@ def cpu_project(tmp_path: Path, bfcl: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.slow
 @pytest.mark.torch
 @pytest.mark.qwen3vl
-@pytest.mark.alone
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("system", ["CPU-torch", "CPU-http"])
-def test_three_trajectories_of_a_model_that_computes(cpu_project: ScriptedProject, data: Path, system: str) -> None:
+@pytest.mark.parametrize(
+    ("system", "scenarios"), [("CPU-torch", ("SingleStream", "Offline", "Server")), ("CPU-http", ("SingleStream",))]
+)
+def test_three_trajectories_of_a_model_that_computes(
+    cpu_project: ScriptedProject, data: Path, system: str, scenarios: tuple[str, ...]
+) -> None:
     base = cpu_project.folder / "systems" / "_bases" / f"{NAME}.cpu.yaml"
     content = yaml.safe_load(base.read_text())
     # Too few for early stopping to tell a percentile, which is not asked for here.
@@ -429,11 +432,11 @@ def test_three_trajectories_of_a_model_that_computes(cpu_project: ScriptedProjec
     if engine["engine"]["kind"] == "http":
         engine["engine"]["launch"] = {"port": free_ports(2)}
         own.write_text(yaml.safe_dump(engine))
-    chosen = (f"--systems={system}", f"--benchmarks={NAME}", "--test_run")
+    chosen = (f"--systems={system}", f"--benchmarks={NAME}", f"--scenarios={','.join(scenarios)}", "--test_run")
     ended = cpu_project.run("run_harness", *chosen, data=data, timeout_s=800)
     assert ended.code == 1, ended.err
     runs = {(run.record.id.scenario, run.record.id.leg): run for run in ResultsStore(cpu_project.results).runs()}
-    assert len(runs) == 6
+    assert len(runs) == 2 * len(scenarios)
     for (scenario, leg), run in runs.items():
         record = run.record
         assert record.state is State.FINISHED

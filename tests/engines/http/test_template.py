@@ -90,7 +90,7 @@ def test_trtllm_serve_gets_no_field_that_it_does_not_know() -> None:
 
 
 def test_a_head_with_percent_signs_and_a_session() -> None:
-    head = Head("h:1", "/a%20b", "k%d").of("/v1", session=True) % 7
+    head = Head("h:1", "/a%20b", "k%d").of("/v1", session=True) % b"7"
     assert b"POST /a%20b/v1 HTTP/1.1\r\n" in head and b"Bearer k%d\r\n" in head
     assert head.endswith(b"\r\nX-Session-ID: 7\r\nContent-Length: ")
 
