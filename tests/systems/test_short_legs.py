@@ -21,6 +21,7 @@ from harness.config.stand_in import stand_in
 from harness.ledger import ResultsStore, RunRecord, State
 from harness.ledger.samples import read_samples
 from harness.ledger.store import SAMPLES, StoredRun
+from tests.engines.launch.made import free_ports
 from tests.harness_process import ROOT, ScriptedProject
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.torch, pytest.mark.harmony]
@@ -119,20 +120,3 @@ def test_the_cpus_own_servers(project: ScriptedProject, standin_data: Path) -> N
     for taken in (first, first + 1):
         with socket.socket() as probe:
             assert probe.connect_ex(("127.0.0.1", taken)) != 0, "a server outlived the legs"
-
-
-def free_ports(count: int) -> int:
-    """The first of as many ports in a row that can be listened on."""
-    for first in range(41_000, 60_000, count):
-        if all(is_free(port) for port in range(first, first + count)):
-            return first
-    raise AssertionError("no ports are free")
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +17,25 @@ from harness.events import Event, Note
 FAKE_SERVER = Path(__file__).with_name("fake_server.py")
 
 
+LEAST_PORT = 12_000
+PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
 def free_ports(count: int = 1) -> int:
-    """The first of ``count`` ports in a row that nobody listens on."""
+    """The first of ``count`` ports in a row that nobody listens on.
+
+    Below those that the system gives to connections: one of them may be a test's beside this one a moment later.
+    """
+    most = int(PORT_RANGE.read_text().split()[0]) - count
     while True:
-        held = [socket.socket()]
-        try:
-            held[0].bind(("127.0.0.1", 0))
-            first: int = held[0].getsockname()[1]
-            for i in range(1, count):
-                held.append(socket.socket())
-                held[-1].bind(("127.0.0.1", first + i))
-        except (OSError, OverflowError):
-            continue
-        else:
+        first = random.SystemRandom().randrange(LEAST_PORT, most)  # of two workers each its own
+        with ExitStack() as held:
+            try:
+                for port in range(first, first + count):
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
             return first
-        finally:
-            for each in held:
-                each.close()
 
 
 def fake_plan(folder: Path, port: int, *words: object, name: str = "0", **changes: Any) -> ServerPlan:
