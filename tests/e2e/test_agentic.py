@@ -414,7 +414,7 @@ def cpu_project(tmp_path: Path, bfcl: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.qwen3vl
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    ("system", "scenarios"), [("CPU-torch", ("SingleStream", "Offline", "Server")), ("CPU-http", ("SingleStream",))]
+    ("system", "scenarios"), [("CPU-torch", ("SingleStream", "Offline")), ("CPU-http", ("SingleStream",))]
 )
 def test_three_trajectories_of_a_model_that_computes(
     cpu_project: ScriptedProject, data: Path, system: str, scenarios: tuple[str, ...]
