@@ -67,7 +67,7 @@ class CountingReplies:
 
 
 class RecordedReplies:
-    """Replies that were written before, in the arrays of :class:`harness.benchmarks.base.ScriptedReplies`.
+    """Replies that were written before, in the arrays of :class:`harness.benchmarks.scripts.ScriptedReplies`.
 
     ``calls`` says of each whether it calls tools.
     """

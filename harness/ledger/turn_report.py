@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import MissingError
+from harness.ledger.record import TurnCounts
 from harness.ledger.store import write_atomically
 
 TURN_REPORT: Final = "turns.json"
@@ -53,25 +54,6 @@ class Spread(_Strict):
         ordered = np.sort(values)
         p50, p90, p99 = (float(ordered[-(-percent * n // 100) - 1]) for percent in (50, 90, 99))
         return cls(count=n, mean=float(values.mean()), p50=p50, p90=p90, p99=p99, max=float(ordered[-1]))
-
-
-class States(_Strict):
-    """Turns by how they ended. One that is ``issued`` was handed to the engine; skipped ones never were."""
-
-    turns: Count
-    issued: Count
-    answered: Count
-    failed: Count
-    skipped: Count
-    outstanding: Count
-
-    @model_validator(mode="after")
-    def _each_once(self) -> States:
-        if self.answered + self.failed + self.skipped + self.outstanding != self.turns:
-            raise ValueError("turns that are in no state, or in two")
-        if not self.answered + self.failed <= self.issued <= self.turns - self.skipped:
-            raise ValueError("turns that ended were not issued, or skipped ones were")
-        return self
 
 
 class TrajectoryStates(_Strict):
@@ -180,7 +162,7 @@ class TurnReport(_Strict):
     """
 
     format: int = FORMAT
-    turns: States
+    turns: TurnCounts
     trajectories: TrajectoryStates
     window_s: Amount | None
     turns_per_s: Amount | None

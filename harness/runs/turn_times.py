@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.engines.base import Finish
+from harness.ledger.record import TurnCounts
 from harness.ledger.samples import NONE, Int64
-from harness.ledger.turn_report import AtPlace, MeanOutput, Spread, States, TrajectoryStates
+from harness.ledger.turn_report import AtPlace, MeanOutput, Spread, TrajectoryStates
 from harness.ledger.turns import TurnState
 
 Mask = npt.NDArray[np.bool_]
@@ -63,11 +64,10 @@ class TurnTimes:
         found: npt.NDArray[np.float64] = spans / (self.output_tokens[which] - 1)
         return found
 
-    def states(self) -> States:
+    def states(self) -> TurnCounts:
         """How many turns are in each."""
         of = np.bincount(self.turns["state"], minlength=len(TurnState)).tolist()
-        return States(
-            turns=len(self.turns["state"]),
+        return TurnCounts(
             issued=int((self.turns["issued_ns"] != NONE).sum()),
             answered=of[TurnState.ANSWERED],
             failed=of[TurnState.FAILED],

@@ -9,17 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.benchmarks.base import (
-    Chats,
-    DataFile,
-    Dataset,
-    Score,
-    ScriptedAnswers,
-    ScriptedReplies,
-    SubsetScore,
-    file_sha256,
-    forget_run,
-)
+from harness.benchmarks.base import Chats, DataFile, Dataset, Score, SubsetScore, file_sha256, forget_run
+from harness.benchmarks.scripts import ScriptedAnswers, ScriptedReplies
 from harness.engines.base import PromptTable
 from harness.engines.bodies import BodyStore
 

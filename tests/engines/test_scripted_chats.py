@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.benchmarks.base import ScriptedReplies
+from harness.benchmarks.scripts import ScriptedReplies
 from harness.engines.base import (
     Answers,
     Event,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.benchmarks.base import ScriptedReplies
+from harness.benchmarks.scripts import ScriptedReplies
 from harness.engines.base import (
     NOT_TOLD,
     Event,

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.benchmarks.base import Dataset, ScriptedAnswers, ScriptedReplies, Which
+from harness.benchmarks.base import Dataset, Which
+from harness.benchmarks.scripts import ScriptedAnswers, ScriptedReplies
 from harness.config.models import ScriptedEngine, TrtllmEngine
 from harness.engines.base import PromptTable
 from harness.errors import ConfigError

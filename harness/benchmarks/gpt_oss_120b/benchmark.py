@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.benchmarks.base import Answer, Benchmark, Canary, Dataset, Logged, Made, Score, ScriptedAnswers, Which
+from harness.benchmarks.base import Answer, Benchmark, Canary, Dataset, Logged, Made, Score, Which
 from harness.benchmarks.gpt_oss_120b import score as scoring
 from harness.benchmarks.gpt_oss_120b import scripted, standin, vocab, warmup
 from harness.benchmarks.gpt_oss_120b.canary import FinalAnswer, HarmonyRoundTrip
@@ -16,6 +16,7 @@ from harness.benchmarks.gpt_oss_120b.files import NAME, TABLES
 from harness.benchmarks.gpt_oss_120b.grading import judge_for, ready
 from harness.benchmarks.gpt_oss_120b.judge.settings import current
 from harness.benchmarks.gpt_oss_120b.logged import TOKEN_BYTES, token_ids
+from harness.benchmarks.scripts import ScriptedAnswers
 from harness.engines.base import Int32Array, PromptTable, Sampling
 from harness.errors import ConfigError, RunBroke, UnknownName
 from harness.rules import RulePack, TokenRules

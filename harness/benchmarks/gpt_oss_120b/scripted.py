@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from harness.benchmarks.base import Dataset, ScriptedAnswers
+from harness.benchmarks.base import Dataset
 from harness.benchmarks.gpt_oss_120b import vocab
 from harness.benchmarks.gpt_oss_120b.code_questions import solution, wrong_solution
 from harness.benchmarks.gpt_oss_120b.graders import Verdict, grade, grader, is_code
 from harness.benchmarks.gpt_oss_120b.questions import LETTERS
+from harness.benchmarks.scripts import ScriptedAnswers
 from harness.benchmarks.shares import right_rows
 from harness.engines.base import Int32Array
 from harness.errors import ConfigError, DatasetError

@@ -11,18 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.benchmarks.base import (
-    Answer,
-    Benchmark,
-    Canary,
-    Chats,
-    Dataset,
-    Logged,
-    Made,
-    Score,
-    ScriptedReplies,
-    Which,
-)
+from harness.benchmarks.base import Answer, Benchmark, Canary, Chats, Dataset, Logged, Made, Score, Which
 from harness.benchmarks.qwen3_6_27b import scripted, standin, tables, warmup
 from harness.benchmarks.qwen3_6_27b.bfcl import requests, selftest
 from harness.benchmarks.qwen3_6_27b.bfcl import score as scoring
@@ -32,6 +21,7 @@ from harness.benchmarks.qwen3_6_27b.canary import ToolCanary
 from harness.benchmarks.qwen3_6_27b.files import NAME
 from harness.benchmarks.qwen3_6_27b.requests import EncodedTrajectory
 from harness.benchmarks.qwen3_6_27b.sampling import rules_of, sampling
+from harness.benchmarks.scripts import ScriptedReplies
 from harness.config.models import Agentic
 from harness.engines.base import Sampling
 from harness.engines.bodies import encoded

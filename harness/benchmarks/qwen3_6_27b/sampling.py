@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from harness.benchmarks.qwen3_6_27b import fields
 from harness.benchmarks.qwen3_6_27b.files import NAME
 from harness.engines.base import Sampling
 from harness.rules import RulePack, TrajectoryRules
@@ -20,7 +17,9 @@ def rules_of(pack: RulePack) -> TrajectoryRules:
 
 def sampling(rules: TrajectoryRules, *, max_new_tokens: int | None = None) -> Sampling:
     """The round's sampling with its seed; ``max_new_tokens`` in place of its cap is a deviation to state."""
-    rule, required = rules.sampling.value, _required(rules)
+    if rules.endpoints_model_params is None:
+        raise ValueError(f"the round does not say how {NAME} is sampled")
+    rule, required = rules.sampling.value, rules.endpoints_model_params.value.required
     return Sampling(
         temperature=rule.temperature,
         top_p=rule.top_p,
@@ -29,21 +28,3 @@ def sampling(rules: TrajectoryRules, *, max_new_tokens: int | None = None) -> Sa
         stop_token_ids=(),
         seed=required["seed"],
     )
-
-
-def asked_by_run(rules: TrajectoryRules, model: str) -> dict[str, Any]:
-    """What the mlcommons client asks of every request that says nothing else, under the round's settings."""
-    required = _required(rules)
-    return {
-        "model": model,
-        "temperature": float(required["temperature"]),
-        fields.CAP: required["max_new_tokens"],
-        "stream": True,
-        "seed": required["seed"],
-    }
-
-
-def _required(rules: TrajectoryRules) -> dict[str, Any]:
-    if rules.endpoints_model_params is None:
-        raise ValueError(f"the round does not say how {NAME} is sampled")
-    return rules.endpoints_model_params.value.required

@@ -8,12 +8,13 @@ from typing import Any
 
 import orjson
 
-from harness.benchmarks.base import Dataset, ScriptedReplies
+from harness.benchmarks.base import Dataset
 from harness.benchmarks.qwen3_6_27b.bfcl.scripted import CHARS_A_TOKEN, words
 from harness.benchmarks.qwen3_6_27b.inline import domain, scorable
 from harness.benchmarks.qwen3_6_27b.messages import Message
 from harness.benchmarks.qwen3_6_27b.store import Library
 from harness.benchmarks.qwen3_6_27b.trajectories import Turn
+from harness.benchmarks.scripts import ScriptedReplies
 from harness.benchmarks.shares import right_rows
 
 

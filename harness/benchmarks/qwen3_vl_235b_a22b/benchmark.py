@@ -7,24 +7,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.benchmarks.base import (
-    Answer,
-    Benchmark,
-    Canary,
-    Chats,
-    Dataset,
-    Logged,
-    Made,
-    Score,
-    ScriptedReplies,
-    Which,
-)
+from harness.benchmarks.base import Answer, Benchmark, Canary, Chats, Dataset, Logged, Made, Score, Which
 from harness.benchmarks.qwen3_vl_235b_a22b import dataset as datasets
 from harness.benchmarks.qwen3_vl_235b_a22b import score as scoring
 from harness.benchmarks.qwen3_vl_235b_a22b import scripted, sidecar, standin, store, tokens, warmup
 from harness.benchmarks.qwen3_vl_235b_a22b.canary import CategoryCanary
 from harness.benchmarks.qwen3_vl_235b_a22b.files import CATALOGUE, NAME, TABLES, TableSource
 from harness.benchmarks.qwen3_vl_235b_a22b.prompts import VERSIONS, Version
+from harness.benchmarks.scripts import ScriptedReplies
 from harness.engines.base import Sampling
 from harness.errors import ConfigError
 from harness.rules import ImageRules, RulePack

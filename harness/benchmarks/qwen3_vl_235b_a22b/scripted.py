@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from harness.benchmarks.base import Dataset, ScriptedReplies
+from harness.benchmarks.base import Dataset
 from harness.benchmarks.qwen3_vl_235b_a22b import dataset as datasets
 from harness.benchmarks.qwen3_vl_235b_a22b.dataset import Truths
+from harness.benchmarks.scripts import ScriptedReplies
 from harness.benchmarks.shares import right_rows
 
 _FILLER = "A product that is sold in a shop."

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.benchmarks.base import ScriptedAnswers
 from harness.benchmarks.gpt_oss_120b import vocab
 from harness.benchmarks.gpt_oss_120b.answers import program
 from harness.benchmarks.gpt_oss_120b.code_questions import solution, wrong_solution
 from harness.benchmarks.gpt_oss_120b.score import score
 from harness.benchmarks.gpt_oss_120b.scripted import scripted_answers
+from harness.benchmarks.scripts import ScriptedAnswers
 from harness.errors import ConfigError, DatasetError, UnknownName
 from tests.benchmarks.gpt_oss_120b.made import dataset
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.benchmarks.qwen3_6_27b.rows import parse_row
-from harness.benchmarks.qwen3_6_27b.sampling import rules_of
+from harness.benchmarks.qwen3_6_27b.sampling import rules_of, sampling
 from harness.benchmarks.qwen3_6_27b.trajectories import Trajectories, Trajectory, assemble
 from harness.rules import load
 
@@ -71,3 +71,15 @@ def assembled(rows: Iterable[Mapping[str, Any]]) -> Trajectories:
 def one(rows: Iterable[Mapping[str, Any]]) -> Trajectory:
     (found,) = assembled(rows).all
     return found
+
+
+def asked_by_run(model: str) -> dict[str, Any]:
+    """What the mlcommons client asks of every request that says nothing else, under the round's settings."""
+    found = sampling(RULES)
+    return {
+        "model": model,
+        "temperature": found.temperature,
+        "max_completion_tokens": found.max_new_tokens,
+        "stream": True,
+        "seed": found.seed,
+    }

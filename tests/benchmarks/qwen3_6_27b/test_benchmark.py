@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from harness import benchmarks
-from harness.benchmarks.base import Benchmark, Dataset, ScriptedReplies, file_sha256, forget_run
+from harness.benchmarks.base import Benchmark, Dataset, file_sha256, forget_run
 from harness.benchmarks.qwen3_6_27b import tables
 from harness.benchmarks.qwen3_6_27b.bfcl import standin
 from harness.benchmarks.qwen3_6_27b.bfcl import table as questions
@@ -20,6 +20,7 @@ from harness.benchmarks.qwen3_6_27b.files import NAME
 from harness.benchmarks.qwen3_6_27b.inline import Issued, scorable, score
 from harness.benchmarks.qwen3_6_27b.salts import Salts
 from harness.benchmarks.qwen3_6_27b.store import Library
+from harness.benchmarks.scripts import ScriptedReplies
 from harness.config.models import Agentic
 from harness.engines.bodies import BodyStore
 from harness.env import BFCL_PYTHON

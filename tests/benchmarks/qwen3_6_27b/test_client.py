@@ -19,10 +19,9 @@ from harness.benchmarks.qwen3_6_27b.dataset import read_file
 from harness.benchmarks.qwen3_6_27b.inline import intent
 from harness.benchmarks.qwen3_6_27b.requests import request
 from harness.benchmarks.qwen3_6_27b.salts import Salts
-from harness.benchmarks.qwen3_6_27b.sampling import asked_by_run
 from harness.benchmarks.qwen3_6_27b.standin import make_dataset
 from harness.errors import DatasetError
-from tests.benchmarks.qwen3_6_27b.made import REAL, RULES, TOOLS, assistant, call, tool, user, write
+from tests.benchmarks.qwen3_6_27b.made import REAL, RULES, TOOLS, asked_by_run, assistant, call, tool, user, write
 
 VARIABLE = "ENDPOINTS_BIN"
 pytestmark = [
@@ -149,7 +148,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
 
 def ours(path: str, stream: bool, repeat: int) -> list[list[Any]]:
     """The requests of a file as the client's script tells them."""
-    run = asked_by_run(RULES, "m") | {"stream": stream}
+    run = asked_by_run("m") | {"stream": stream}
     return [
         [each.id, turn.number, orjson.dumps(request(each, place, run, system)).decode()]
         for each in read_file(Path(path)).trajectories

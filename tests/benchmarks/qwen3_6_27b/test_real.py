@@ -12,7 +12,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from harness.benchmarks.base import ScriptedReplies
 from harness.benchmarks.qwen3_6_27b import fetch
 from harness.benchmarks.qwen3_6_27b.benchmark import bind
 from harness.benchmarks.qwen3_6_27b.dataset import TrajectorySet, read
@@ -20,14 +19,14 @@ from harness.benchmarks.qwen3_6_27b.files import NAME
 from harness.benchmarks.qwen3_6_27b.inline import Issued, scorable, score
 from harness.benchmarks.qwen3_6_27b.requests import request
 from harness.benchmarks.qwen3_6_27b.salts import Salts
-from harness.benchmarks.qwen3_6_27b.sampling import asked_by_run
 from harness.benchmarks.qwen3_6_27b.store import Library, build
+from harness.benchmarks.scripts import ScriptedReplies
 from harness.engines.bodies import BodyStore
-from tests.benchmarks.qwen3_6_27b.made import PACK, REAL, RULES, call, needs_real
+from tests.benchmarks.qwen3_6_27b.made import PACK, REAL, RULES, asked_by_run, call, needs_real
 
 pytestmark = [pytest.mark.shared, needs_real]
 
-RUN = asked_by_run(RULES, "m")
+RUN = asked_by_run("m")
 
 
 @pytest.fixture(scope="module")

@@ -3,23 +3,19 @@ from __future__ import annotations
 import pytest
 
 from harness.benchmarks.qwen3_6_27b.files import NAME
-from harness.benchmarks.qwen3_6_27b.sampling import asked_by_run, rules_of, sampling
+from harness.benchmarks.qwen3_6_27b.sampling import rules_of, sampling
 from harness.errors import UnknownName
 from harness.rules import load
 from tests.benchmarks.qwen3_6_27b.made import PACK, RULES
 
 
 def test_the_round_s_sampling_is_the_client_s() -> None:
-    found, asked = sampling(RULES), asked_by_run(RULES, "m")
-    assert (found.temperature, found.seed, found.max_new_tokens) == (
-        asked["temperature"],
-        asked["seed"],
-        asked["max_completion_tokens"],
-    )
+    found = sampling(RULES)
+    assert RULES.endpoints_model_params is not None
     assert RULES.output_caps is not None
-    assert found.max_new_tokens == RULES.output_caps.performance.value
-    assert asked["model"] == "m"
-    assert asked["stream"] is True
+    required = RULES.endpoints_model_params.value.required
+    assert (found.temperature, found.seed) == (required["temperature"], required["seed"])
+    assert found.max_new_tokens == required["max_new_tokens"] == RULES.output_caps.performance.value
 
 
 def test_a_cap_of_one_s_own() -> None:

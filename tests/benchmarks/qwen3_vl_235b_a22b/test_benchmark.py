@@ -10,11 +10,12 @@ import orjson
 import pytest
 
 from harness import benchmarks
-from harness.benchmarks.base import Benchmark, Chats, Dataset, ScriptedReplies
+from harness.benchmarks.base import Benchmark, Chats, Dataset
 from harness.benchmarks.qwen3_vl_235b_a22b import dataset as datasets
 from harness.benchmarks.qwen3_vl_235b_a22b import files, prompts, sidecar, tokens, warmup
 from harness.benchmarks.qwen3_vl_235b_a22b.benchmark import Qwen3Vl, bind
 from harness.benchmarks.qwen3_vl_235b_a22b.scripted import WRONG
+from harness.benchmarks.scripts import ScriptedReplies
 from harness.engines.bodies import BodyStore, encoded
 from harness.errors import ConfigError, UnknownName
 from harness.rules import load
