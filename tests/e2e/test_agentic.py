@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,11 @@ from harness.ledger.samples import read_samples
 from harness.ledger.turn_report import read_turn_report
 from harness.ledger.turns import TurnState, read_turn_replies, read_turns
 from harness.logs import AccuracyLog, DetailLog
-from tests.benchmarks.qwen3_6_27b.bfcl.made import made_environment
-from tests.engines.launch.made import free_ports
-from tests.harness_process import ROOT, ScriptedProject, children_of, end_of, living, wait_until
+from tests.e2e.made_agentic import NAME, rejects
+from tests.harness_process import ScriptedProject, children_of, end_of, living, wait_until
 
 pytestmark = pytest.mark.e2e
 
-NAME = "qwen3.6-27b"
 SHORT = ("run_harness", "--systems=SCRIPTED", "--test_run")
 PERFORMANCE = (*SHORT, "--test_mode=PerformanceOnly")
 STREAM = (*PERFORMANCE, "--scenarios=SingleStream")
@@ -35,22 +32,6 @@ OFFLINE = (*PERFORMANCE, "--scenarios=Offline")
 QUESTIONS = 40
 REASONS = {"scripted engine", "stand-in data set", "short run (--test_run)"}
 RULED = "the row's metric is the mean latency of turns (endpoints client)"
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three made-up trajectories and as many questions as the round has."""
-    from harness import benchmarks, rules
-
-    folder = tmp_path_factory.mktemp("data")
-    benchmarks.get(NAME, rules.load("v6.1")).make_dataset(folder, seed=0)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def bfcl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with a double of bfcl-eval."""
-    return made_environment(tmp_path_factory.mktemp("bfcl") / "venv").python
 
 
 @pytest.fixture
@@ -97,11 +78,6 @@ def folder_of(project: ScriptedProject, scenario: str, leg: str = "performance",
 def records(project: ScriptedProject) -> dict[tuple[str, str, int], RunRecord]:
     runs = (run.record for run in ResultsStore(project.results).runs())
     return {(record.id.scenario, record.id.leg, record.id.attempt): record for record in runs}
-
-
-def rejects(record: RunRecord) -> set[str]:
-    assert record.verdict is not None
-    return {finding.rule for finding in record.verdict.findings if finding.severity == "reject"}
 
 
 @pytest.fixture(scope="module")
@@ -395,64 +371,3 @@ def test_server_without_a_latency_is_refused(project: ScriptedProject, data: Pat
     assert ended.code == 2
     assert "Server of qwen3.6-27b has no target latency" in ended.err
     assert "scenarios.Server.target_latency_ms" in ended.err
-
-
-# -- engines that compute ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def cpu_project(tmp_path: Path, bfcl: Path, monkeypatch: pytest.MonkeyPatch) -> ScriptedProject:
-    """The repository's own CPU systems in a folder of their own."""
-    monkeypatch.setenv(BFCL_PYTHON.name, str(bfcl))
-    shutil.copytree(ROOT / "systems", tmp_path / "systems")
-    shutil.copy(ROOT / "submission.yaml", tmp_path / "submission.yaml")
-    return ScriptedProject(tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.torch
-@pytest.mark.qwen3vl
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("system", "scenarios"), [("CPU-torch", ("SingleStream", "Offline")), ("CPU-http", ("SingleStream",))]
-)
-def test_three_trajectories_of_a_model_that_computes(
-    cpu_project: ScriptedProject, data: Path, system: str, scenarios: tuple[str, ...]
-) -> None:
-    base = cpu_project.folder / "systems" / "_bases" / f"{NAME}.cpu.yaml"
-    content = yaml.safe_load(base.read_text())
-    # Too few for early stopping to tell a percentile, which is not asked for here.
-    short = {"performance_samples": 3, "accuracy_samples": 8, "min_duration_ms": 500}
-    short |= {"stream_queries": 3, "server_queries": 4}
-    assert content["test_run"].keys() == short.keys()
-    content |= {"test_run": short, "warmup": {"requests": 4}}
-    base.write_text(yaml.safe_dump(content))
-    own = cpu_project.folder / "systems" / system / f"{NAME}.yaml"
-    engine = yaml.safe_load(own.read_text())
-    if engine["engine"]["kind"] == "http":
-        engine["engine"]["launch"] = {"port": free_ports(2)}
-        own.write_text(yaml.safe_dump(engine))
-    chosen = (f"--systems={system}", f"--benchmarks={NAME}", f"--scenarios={','.join(scenarios)}", "--test_run")
-    ended = cpu_project.run("run_harness", *chosen, data=data, timeout_s=800)
-    assert ended.code == 1, ended.err
-    runs = {(run.record.id.scenario, run.record.id.leg): run for run in ResultsStore(cpu_project.results).runs()}
-    assert len(runs) == 2 * len(scenarios)
-    for (scenario, leg), run in runs.items():
-        record = run.record
-        assert record.state is State.FINISHED
-        assert record.counts is not None
-        assert record.counts.failed == record.counts.outstanding == 0, (scenario, leg)
-        assert {"stand-in checkpoint", "stand-in data set"} <= {
-            reason.split(" of ")[0] for reason in record.not_submittable
-        }
-        if leg == "accuracy":
-            assert rejects(record) == set()
-        else:
-            assert rejects(record) <= {"LG-DURATION", "LG-EARLY-STOPPING", "LG-METRIC", "LG-VALID"}
-            assert record.turns is not None
-            assert record.turns.failed == record.turns.skipped == 0
-            turns = read_turns(run.folder / "turns.arrow")
-            assert (turns["answer_tokens"] <= 32).all()
-            later = turns["turn"] > 0
-            assert (turns["cached_tokens"][later] > 0).all()  # a turn computes no more than what is new
-            assert (turns["cached_tokens"] < turns["prompt_tokens"]).all()
