@@ -1,8 +1,23 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.gate.made_tree import DETAIL, SUMMARY, change_json, remove, write
 from tests.gate.tree_changes import Breach, append, breaches, breaks, server
 from tests.logs.loadgen_runs import edit
+
+
+def cut_within_a_line(log: Path) -> None:
+    """Keeps the first 9,000 bytes and half a line more: how long lines are depends on ids and paths of the run."""
+    raw = log.read_bytes()
+    log.write_bytes(raw[: raw.index(b"\n", 9000) + 40])
+
+
+def cut_behind_a_line(log: Path) -> None:
+    """Keeps whole lines alone, about the first half of the log."""
+    raw = log.read_bytes()
+    log.write_bytes(raw[: raw.index(b"\n", len(raw) // 2) + 1])
+
 
 # Each breaks a tree in one place: name, division, the change, the rule, its severity.
 BREACHES: list[Breach] = [
@@ -132,8 +147,15 @@ BREACHES: list[Breach] = [
     (
         "detail log cut",
         "open",
-        lambda h: (server(h) / "accuracy" / DETAIL).write_bytes((server(h) / "accuracy" / DETAIL).read_bytes()[:9000]),
+        lambda h: cut_within_a_line(server(h) / "accuracy" / DETAIL),
         "LG-LOG",
+        "reject",
+    ),
+    (
+        "detail log cut behind a line",
+        "open",
+        lambda h: cut_behind_a_line(server(h) / "accuracy" / DETAIL),
+        "LG-COVERAGE",
         "reject",
     ),
     ("summary no text", "open", lambda h: write(server(h) / "accuracy" / SUMMARY, "hello\n"), "LG-SUMMARY", "reject"),

@@ -37,7 +37,8 @@ def breaks(home: Path, change: Callable[[Path], object], rule: str, severity: st
     """Asserts that a change breaks the rule, with this severity and no other, and that the verdict is no milder."""
     change(home)
     report = check(home)
-    assert {f.severity.value for f in report.findings if f.rule == rule} == {severity}
+    found = {f.severity.value for f in report.findings if f.rule == rule}
+    assert found == {severity}, f"{rule}: {found or 'not found'}; found: {sorted(rules_of(report))}"
     assert severity == "note" or report.verdict.value in (severity, "reject")
 
 
