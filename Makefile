@@ -34,7 +34,7 @@ venv: $(VENV)/.installed ## make .venv with everything the CPU system needs
 $(VENV)/.installed: setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip setuptools
-	$(PY) -m pip install --quiet $(TORCH_FROM) -e '.[torch,gpt-oss,qwen3-vl,fetch,test]'
+	$(PY) -m pip install --quiet $(TORCH_FROM) -e '.[torch,gpt-oss,qwen3-vl,fetch,report,browser,test]'
 	@touch $@
 
 make_dataset: venv ## make a stand-in data set: ARGS=--benchmark=qwen3-vl-235b-a22b (default: gpt-oss-120b)

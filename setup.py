@@ -31,6 +31,10 @@ EXTRAS = {
     "trtllm": ["tensorrt-llm>=1.2,<1.4"],
     # The test server, on what trtllm-serve runs on.
     "serve": SERVE,
+    # The HTML report: its page, and its plots as SVG and PNG.
+    "report": ["jinja2>=3.1", "matplotlib>=3.9"],
+    # Tests of that page, in the Chromium of the machine: nothing is downloaded.
+    "browser": ["playwright>=1.49"],
     "test": [
         *SERVE,
         PILLOW,
@@ -56,6 +60,7 @@ setup(
     packages=find_packages(include=["harness", "harness.*"]),
     package_data={
         "harness": ["py.typed"],
+        "harness.report.page": ["*.html", "*.css", "*.js"],
         "harness.benchmarks.qwen3_vl_235b_a22b": ["pictures/*"],
         "harness.rules": ["*.yaml", "engine_keys/*.yaml", "models/*.yaml"],
     },

@@ -24,8 +24,34 @@ class LegStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Running:
+    """How a latency of the answers so far lies, in nanoseconds, beside the limit of its 99th percentile if any.
+
+    ``name`` is TTFT, TPOT or latency.
+    """
+
+    name: str
+    p50_ns: float
+    p99_ns: float
+    limit_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """How full an engine is, as far as it tells: requests it computes, requests that wait, KV cache in use (0 to 1)."""
+
+    running: int | None = None
+    waiting: int | None = None
+    kv_cache: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LegProgress:
-    """How far a leg is: samples issued, completed, failed since its start; turns where a sample is a trajectory."""
+    """How far a leg is: samples issued, completed, failed since its start; turns where a sample is a trajectory.
+
+    Rates are over the last seconds, None before anything was answered. ``running`` is empty where nothing of the kind
+    is known yet, or the client does not tell.
+    """
 
     leg: str
     elapsed_s: float
@@ -33,6 +59,23 @@ class LegProgress:
     completed: int
     failed: int
     turns: int | None = None
+    samples_per_s: float | None = None
+    tokens_per_s: float | None = None
+    running: tuple[Running, ...] = ()
+    occupancy: Occupancy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepProgress:
+    """How far a piece of work is that is no leg: ``done`` of ``total`` (None: not known) ``unit``.
+
+    A step ends with ``done == total``, or when another begins.
+    """
+
+    step: str
+    done: int
+    total: int | None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +87,7 @@ class LegFinished:
     detail: str
 
 
-Event: TypeAlias = Note | LegStarted | LegProgress | LegFinished
+Event: TypeAlias = Note | LegStarted | LegProgress | LegFinished | StepProgress
 Observer: TypeAlias = Callable[[Event], None]
 
 

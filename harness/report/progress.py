@@ -7,7 +7,7 @@ import time
 from rich.console import Console
 from rich.markup import escape
 
-from harness.events import Event, LegFinished, LegProgress, LegStarted, Note
+from harness.events import Event, LegFinished, LegProgress, LegStarted, Note, StepProgress
 
 _EVERY_S = 10.0
 
@@ -21,7 +21,7 @@ class LinePrinter:
 
     def __call__(self, event: Event) -> None:
         """Prints an event, or keeps quiet where the last progress line is fresh."""
-        if isinstance(event, LegProgress):
+        if isinstance(event, LegProgress | StepProgress):
             if time.monotonic() - self._last < _EVERY_S:
                 return
             self._last = time.monotonic()
@@ -35,6 +35,9 @@ def _line(event: Event) -> str:
         return f"{event.leg}: started, in {event.folder}"
     if isinstance(event, LegFinished):
         return f"{event.leg}: {event.verdict}, {event.detail}"
+    if isinstance(event, StepProgress):
+        of = "" if event.total is None else f" of {event.total}"
+        return f"{event.step}: {event.done}{of} {event.unit}".rstrip()
     failed = f", {event.failed} failed" if event.failed else ""
     turns = "" if event.turns is None else f", {event.turns} turns answered"
     return f"{event.leg}: {event.elapsed_s:.0f} s, {event.completed} of {event.issued} issued{failed}{turns}"
