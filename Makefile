@@ -19,7 +19,7 @@ TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # The tests of a file share what it sets up. Of pytest, 5 says that ARGS named no test of that half.
 BESIDE      := -n $(TEST_JOBS) --dist loadfile
 # What documents and imports say is the same on every Python.
-OF_THE_CORE := -m "not torch and not harmony and not qwen3vl and not hub and not e2e and not slow" --ignore=tests/test_docs.py --ignore=tests/test_structure.py
+OF_THE_CORE := -m "not torch and not harmony and not qwen3vl and not hub and not report and not browser and not e2e and not slow" --ignore=tests/test_docs.py --ignore=tests/test_structure.py
 # One word for the shell, whatever is in it.
 quoted       = '$(subst ','\'',$(1))'
 
