@@ -27,7 +27,7 @@ class LegStarted:
 class Running:
     """How a latency of the answers so far lies, in nanoseconds, beside the limit of its 99th percentile if any.
 
-    ``name`` is TTFT, TPOT or latency.
+    ``name`` is TTFT, TPOT or latency; with ``turn `` before it where it is that of a trajectory's turns.
     """
 
     name: str
@@ -47,10 +47,11 @@ class Occupancy:
 
 @dataclass(frozen=True, slots=True)
 class LegProgress:
-    """How far a leg is: samples issued, completed, failed since its start; turns where a sample is a trajectory.
+    """How far a leg is: samples issued, completed (failed ones among them), failed since its start; turns answered
+    where a sample is a trajectory.
 
-    Rates are over the last seconds, None before anything was answered. ``running`` is empty where nothing of the kind
-    is known yet, or the client does not tell.
+    Rates are over the last seconds, None before anything was answered; of turns where there are any. ``running`` is
+    empty where nothing of the kind is known yet, or the client does not tell.
     """
 
     leg: str

@@ -63,7 +63,7 @@ class LegJob(_Strict):
     ``audit`` is the path of an audit.config, or "" for none. ``logged`` is what of a reply LoadGen is handed: its text,
     or all of its JSON. ``replay`` is given where a row is a trajectory, the chats of one session. ``inside`` is the
     spec of an engine whose core the worker is to have in its own process, in place of the one at ``engine``: of one
-    that only waits for a server, and has one replica.
+    that only waits for a server, and has one replica. Without ``progress`` the worker tells nothing while it runs.
     """
 
     folder: str
@@ -86,6 +86,7 @@ class LegJob(_Strict):
     logged: Logged = "content"
     replay: Replay | None = None
     inside: dict[str, Any] | None = None
+    progress: bool = True
 
     @model_validator(mode="after")
     def _trajectories_are_of_chats(self) -> LegJob:

@@ -10,11 +10,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.clients.loadgen.job import JOB, OUTCOME, WORKER_LOG, LegJob, Outcome
+from harness.clients.watching import AskOccupancy, OccupancyWatch, nobody_tells
 from harness.errors import RunBroke
-from harness.events import LegProgress, Observer
+from harness.events import LegProgress, Observer, Running
 from harness.ledger.store import LOGS, write_atomically
 
 _PR_SET_PDEATHSIG = 1
@@ -23,9 +27,21 @@ _LAST_LINES = 12
 _NO_ROOM_BYTES = 1 << 20
 
 
-def run_job(job: LegJob, leg: str, observer: Observer) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What the worker does not know of its leg: the limits of latencies by name, and how full the engine is."""
+
+    limits_ns: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    occupancy: AskOccupancy = nobody_tells
+
+
+_NOTHING = Beside()
+
+
+def run_job(job: LegJob, leg: str, observer: Observer, beside: Beside = _NOTHING) -> Outcome:
     """Runs the worker to its end. Its working folder is an empty one below the run's, so no stray file is picked up.
 
+    ``observer`` is told once a second how far it is, with what stands ``beside``.
     RunBroke where it ended without an outcome. ^C is passed on: the worker writes what it has, then KeyboardInterrupt
     goes on up.
     """
@@ -47,7 +63,7 @@ def run_job(job: LegJob, leg: str, observer: Observer) -> Outcome:
             text=True,
         )
     try:
-        _follow(process, leg, observer)
+        _follow(process, leg, observer, beside)
     except BaseException:
         _stop(process)
         raise
@@ -71,13 +87,18 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _follow(process: subprocess.Popen[str], leg: str, observer: Observer) -> None:
+def _follow(process: subprocess.Popen[str], leg: str, observer: Observer, beside: Beside) -> None:
     started = time.monotonic()
     if process.stdout is None:
         raise ValueError("the worker's standard output must be a pipe")
-    for line in process.stdout:
-        progress = json.loads(line)
-        observer(LegProgress(leg=leg, elapsed_s=time.monotonic() - started, **progress))
+    with OccupancyWatch(beside.occupancy) as engine:
+        for line in process.stdout:
+            told = json.loads(line)
+            running = tuple(
+                Running(**each, limit_ns=beside.limits_ns.get(each["name"])) for each in told.pop("running")
+            )
+            elapsed_s = time.monotonic() - started
+            observer(LegProgress(leg, elapsed_s, running=running, occupancy=engine.latest, **told))
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

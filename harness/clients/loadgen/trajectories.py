@@ -53,7 +53,8 @@ class TrajectoryEngine:
     def __init__(self, engine: Engine, store: BodyStore, replay: Replay, record: TurnRecord) -> None:
         self._engine = engine
         self._store = store
-        self._record = record
+        self.record = record
+        """Every turn's notes."""
         self._order = TurnOrder(replay.max_concurrency, store.delays_ns.tolist() if replay.tool_delays else None)
         self._inbox: SimpleQueue[Requests] = SimpleQueue()
         self._out: dict[int, Trajectory] = {}
@@ -72,11 +73,6 @@ class TrajectoryEngine:
     def info(self) -> EngineInfo:
         """What the engine says of itself."""
         return self._engine.info()
-
-    @property
-    def turns_done(self) -> int:
-        """Turns answered so far; may be asked from any thread."""
-        return self._record.answered_count
 
     def stalled_s(self) -> float:
         """Seconds since the engine told anything while it had turns to answer; 0 where it has none (tools run)."""
@@ -120,7 +116,7 @@ class TrajectoryEngine:
     def replicas_of(self, numbers: Int64Array) -> Int16Array:
         """Which replica had the first turn of each trajectory; -1 where none was asked."""
         replicas = np.full(len(numbers), _NO_REPLICA, np.int16)
-        samples, requests = self._record.first_numbers()
+        samples, requests = self.record.first_numbers()
         if len(samples):
             begun = np.array(self._numbers, np.int64)[samples]
             order = np.argsort(begun)
@@ -132,12 +128,12 @@ class TrajectoryEngine:
 
     def turns(self, rows: Int64Array, failed: Int64Array) -> FrozenTurns:
         """Every turn of the samples that LoadGen issued; see :meth:`TurnRecord.frozen`. For when nobody polls."""
-        return self._record.frozen(rows, failed, self._store.rows_of)
+        return self.record.frozen(rows, failed, self._store.rows_of)
 
     def fail_the_rest(self, kind: str, message: str) -> None:
         """The engine has gone: the turns that it has will not be answered. For when nobody polls any more."""
         for number, trajectory in self._out.items():
-            self._record.failed(number, trajectory, kind, message)
+            self.record.failed(number, trajectory, kind, message)
         self._out = {}
 
     def _take(self) -> None:
@@ -156,7 +152,7 @@ class TrajectoryEngine:
             return
         if not self._out:
             self._last_progress_ns = now  # the engine was not slow, it was idle
-        issued, out = self._record.issued, self._out
+        issued, out = self.record.issued, self._out
         numbers, chats = [], []
         for trajectory in due:
             number = issued(trajectory, now)
@@ -175,7 +171,7 @@ class TrajectoryEngine:
                 continue
             first_ns, done_ns, tokens, finish = event.first_ns[i], event.done_ns[i], event.tokens[i], event.finish[i]
             note = first_ns, done_ns, tokens, prompts[i], cached[i], finish
-            self._record.answered(number, trajectory, reply, *note)
+            self.record.answered(number, trajectory, reply, *note)
             if trajectory.chat == trajectory.begin:
                 trajectory.first_ns = first_ns
             trajectory.tokens = NOT_TOLD if NOT_TOLD in (tokens, trajectory.tokens) else trajectory.tokens + tokens
@@ -191,7 +187,7 @@ class TrajectoryEngine:
             trajectory = self._out.get(number)
             if position or trajectory is None:
                 continue
-            self._record.first_token(number, event.at_ns)
+            self.record.first_token(number, event.at_ns)
             if trajectory.chat == trajectory.begin:
                 numbers.append(trajectory.number)
         if numbers:
@@ -199,7 +195,7 @@ class TrajectoryEngine:
             told.append(Tokens(numbers, (0,) * len(numbers), ids, event.at_ns))
 
     def _fail(self, number: int, trajectory: Trajectory, kind: str, message: str, told: list[Event]) -> None:
-        self._record.failed(number, trajectory, kind, message)
+        self.record.failed(number, trajectory, kind, message)
         self._order.failed(trajectory)
         turns = trajectory.end - trajectory.begin
         words = f"turn {trajectory.turn + 1} of {turns} (chat {trajectory.chat}): {message}"

@@ -42,7 +42,7 @@ class TurnRecord:
         """Number, nanoseconds."""
         self._answered = array("q")
         """Number, and what :data:`_OF_AN_ANSWER` names."""
-        self._failed = array("q")
+        self._failed: array[int] = array("q")
         """Number."""
         try:
             self._file = replies.open("wb", _BUFFER_BYTES)
@@ -53,6 +53,13 @@ class TurnRecord:
     def answered_count(self) -> int:
         """Turns answered so far."""
         return len(self._answered) // 7
+
+    @property
+    def notes(self) -> tuple[array[int], array[int], array[int]]:
+        """What grows of issues, answers and failures, for whoever follows it: 3, 7 and 1 integers a note, each begun by
+        the number of its request but an issue, which is a sample, a turn and nanoseconds.
+        """
+        return self._issued, self._answered, self._failed
 
     def issued(self, trajectory: Trajectory, now_ns: int) -> int:
         """Its turn is about to be handed to the engine: the number of the request."""

@@ -7,14 +7,13 @@ StartTest on a thread of its own while the main thread keeps signals and the wat
 Where samples are trajectories an engine of trajectories stands between the SUT and the engine, and the turns are kept
 beside the samples.
 
-Standard output carries one JSON line a second (issued, completed, failed, and turns answered where there are any);
-everything else goes to standard error.
+Standard output carries one JSON line a second (:mod:`~harness.clients.loadgen.live`); everything else goes to standard
+error.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -24,7 +23,6 @@ import traceback
 from collections import Counter
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
 
 import mlperf_loadgen as loadgen
 import numpy as np
@@ -32,6 +30,7 @@ import numpy as np
 from harness.clients.loadgen.interpreter import make_interpreter_quick
 from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
 from harness.clients.loadgen.library import TrajectoryLibrary, open_library
+from harness.clients.loadgen.live import LiveFigures, ProgressPipe
 from harness.clients.loadgen.record import FrozenRecord
 from harness.clients.loadgen.sut import LoadGenSut
 from harness.clients.loadgen.trajectories import TrajectoryEngine
@@ -57,13 +56,14 @@ _COUNTERS_S = 2.0
 class Worker:
     """One LoadGen run, from the job to the outcome."""
 
-    def __init__(self, job: LegJob, progress: TextIO) -> None:
+    def __init__(self, job: LegJob, progress: ProgressPipe | None) -> None:
         self.job = job
         self._progress = progress
         self.folder = Path(job.folder)
         self.library = open_library(job)
         self.engine: Engine = _engine(job)
         self.trajectories: TrajectoryEngine | None = None
+        self.turns: TurnRecord | None = None
         if isinstance(self.library, TrajectoryLibrary) and job.replay is not None:
             self.turns = TurnRecord(self.folder / TURN_REPLIES)
             self.trajectories = TrajectoryEngine(self.engine, self.library.store, job.replay, self.turns)
@@ -155,23 +155,16 @@ class Worker:
         self._break(Interrupted(f"stopped by signal {signum}"))
 
     def _watch(self) -> None:
+        live = LiveFigures(self.sut.record, self.turns, scenario=self.job.scenario)
         next_progress = time.monotonic() + _PROGRESS_S
         while not self._ended.wait(_TICK_S):
             stalled_s = (self.trajectories or self.sut).stalled_s()
             if stalled_s > self.job.watchdog_s:
                 self._stalled = f"no token came for {stalled_s:.0f} s while samples were outstanding"
                 self._break(EngineDied(self._stalled))
-            if time.monotonic() >= next_progress:
+            if self._progress is not None and time.monotonic() >= next_progress:
                 next_progress += _PROGRESS_S
-                self._tell_progress()
-
-    def _tell_progress(self) -> None:
-        sut = self.sut
-        progress = {"issued": sut.issued, "completed": sut.completed, "failed": len(sut.record.failures)}
-        if self.trajectories is not None:
-            progress["turns"] = self.trajectories.turns_done
-        self._progress.write(json.dumps(progress) + "\n")
-        self._progress.flush()
+                self._progress.tell(live.look(self.sut.completed))
 
     # -- what is kept -----------------------------------------------------------------------------------------------
 
@@ -198,7 +191,7 @@ class Worker:
         try:
             if isinstance(self._error, EngineDied):
                 trajectories.fail_the_rest(_ENGINE_DIED, _sentence(self._error))
-            self.turns.close()
+            trajectories.record.close()
         except MissingError as error:  # a full disk: the columns may find room yet
             self._break(error)
         return trajectories.turns(record.rows, record.failed_places())
@@ -266,11 +259,11 @@ def _exit_code(error: BaseException | None) -> int:
     return error.exit_code if isinstance(error, HarnessError) else RunBroke.exit_code
 
 
-def _progress_stream() -> TextIO:
+def _progress_pipe() -> ProgressPipe:
     """What was standard output. Whatever else prints there, LoadGen for one, lands in the log from now on."""
-    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    pipe = ProgressPipe(os.dup(1))
     os.dup2(2, 1)
-    return stream
+    return pipe
 
 
 def main(argv: list[str]) -> int:
@@ -278,7 +271,8 @@ def main(argv: list[str]) -> int:
     make_interpreter_quick()
     job = LegJob.model_validate_json(Path(argv[0]).read_bytes())
     try:
-        return Worker(job, _progress_stream()).run().exit_code
+        pipe = _progress_pipe()
+        return Worker(job, pipe if job.progress else None).run().exit_code
     except HarnessError as error:
         _log(f"{error}\n")
         return error.exit_code

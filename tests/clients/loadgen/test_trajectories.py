@@ -208,7 +208,7 @@ def test_columns_of_a_turn(make: Make) -> None:
         "finish": [Finish.TOOL_CALLS, Finish.STOP],
     }
     assert turns.prompt_tokens().tolist() == [185]
-    assert made.over.turns_done == 2
+    assert made.over.record.answered_count == 2
 
 
 @pytest.mark.parametrize("untold", [0, 1, 2])
