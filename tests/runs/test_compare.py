@@ -121,6 +121,15 @@ def test_offlines_one_query_is_not_counted_as_samples() -> None:
     assert "result_query_count" not in figures(columns([0], [1]), LOGGED | {"effective_scenario": "Offline"})
 
 
-def test_an_answer_of_one_token_has_a_time_per_token() -> None:
+def test_an_answer_of_one_token_has_no_time_per_token() -> None:
     ours = figures(columns([0], [3 * 10**8], [10**8], tokens=1), LOGGED)
-    assert ours["result_time_per_output_token_99.00_percentile_ns"] == 2e8
+    assert "result_time_per_output_token_99.00_percentile_ns" not in ours
+
+
+def test_answers_whose_tokens_nobody_counted_have_no_rate_of_tokens() -> None:
+    ours = figures(columns([0], [10**9], tokens=NONE), LOGGED | {"result_completed_samples_per_sec": 1.0})
+    assert ours == {"result_query_count": 1, "result_completed_samples_per_sec": 1}
+
+
+def test_a_run_of_no_time_has_no_rates() -> None:
+    assert figures(columns([5, 5], [5, 5]), LOGGED) == {"result_query_count": 2}

@@ -33,7 +33,8 @@ class Distribution:
 
     ``quantiles`` are (share from 0 to 1, value) pairs that rise, some hundreds at most, both ends among them.
     ``edges`` has one more entry than ``counts``, which add up to ``count``; ``log`` is whether the edges lie evenly on
-    a logarithmic scale.
+    a logarithmic scale (those of whole numbers as evenly as these can). Where the values themselves are not known, only
+    some percentiles of them, both are empty: then there is a line of quantiles and no histogram.
     """
 
     key: str
@@ -55,15 +56,19 @@ class Distribution:
     """What the values are and over which samples, where the title does not say it."""
 
     def __post_init__(self) -> None:
-        if self.count < 1 or sum(self.counts) != self.count or len(self.edges) != len(self.counts) + 1:
+        histogram = sum(self.counts) == self.count and len(self.edges) == len(self.counts) + 1
+        if self.count < 1 or not (histogram or not (self.counts or self.edges)):
             raise ValueError(f"{self.key}: a histogram of other values than it counts")
-        if list(self.quantiles) != sorted(self.quantiles):
+        shares, values = zip(*self.quantiles, strict=True) if self.quantiles else ((), ())
+        if len(shares) < 2 or list(shares) != sorted(shares) or list(values) != sorted(values):
             raise ValueError(f"{self.key}: quantiles that do not rise")
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLine:
-    """Values over the time of a run: ``starts_s`` are the beginnings of equal spans of ``span_s``, some hundreds."""
+    """Values over the time of a run: ``starts_s`` are the beginnings of equal spans of ``span_s``, some hundreds at
+    most. Spans of which there is no value (no answer ended in them) are left out, so there may be gaps.
+    """
 
     key: str
     title: str
@@ -138,9 +143,9 @@ class Subset:
 class RunView:
     """One run, or one leg of a row of a tree.
 
-    ``word`` is VALID, INVALID, or the state of a run that has no verdict, or ``unread`` with ``headline`` the reason.
-    ``facts`` are (name, value) pairs in the order they are shown, by group: versions, machine, engine, data set,
-    settings, fingerprint.
+    ``word`` is VALID, INVALID, or the state of a run that has no verdict (``interrupted`` of one that says it is
+    running and was killed), or ``unread`` with ``headline`` the reason. ``facts`` are (name, value) pairs in the order
+    they are shown, by group: versions, machine, engine, data set, settings, fingerprint.
     """
 
     key: str
@@ -169,6 +174,12 @@ class RunView:
     turns: TurnReport | None = None
     facts: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     findings: tuple[Said, ...] = ()
+    probe: bool = False
+    """A shortened run of a search for a rate: it tells of the search, and is never a row's."""
+    scores: tuple[tuple[str, float], ...] = ()
+    """Figures of the accuracy by name: the one that is judged first, then those that nothing is judged by."""
+    notes: tuple[str, ...] = ()
+    """What of the run could not be read or looked at, and why."""
 
 
 @dataclass(frozen=True, slots=True)
