@@ -47,6 +47,7 @@ HARNESS_CACHE_DIR = Variable("HARNESS_CACHE_DIR", "where made checkpoints and vo
 TIKTOKEN_ENCODINGS_BASE = Variable(
     "TIKTOKEN_ENCODINGS_BASE", "a folder that holds o200k_base.tiktoken (read by openai-harmony too)"
 )
+CI = Variable("CI", "set on machines that nobody watches: progress is told in lines there, on a terminal too")
 
 ALL = (
     MLPERF_INFERENCE_DIR,
@@ -57,6 +58,7 @@ ALL = (
     HARNESS_DATA_DIR,
     HARNESS_CACHE_DIR,
     TIKTOKEN_ENCODINGS_BASE,
+    CI,
 )
 
 

@@ -25,6 +25,13 @@ class UnbreakableConsole(Console):
         except OSError:  # EIO: the terminal is gone
             self.fall_silent()
 
+    def __exit__(self, *raised: object) -> None:
+        """As :meth:`print`, for what was held back until the end of a ``with`` block: a live display does so."""
+        try:
+            super().__exit__(*raised)
+        except OSError:
+            self.fall_silent()
+
     def fall_silent(self) -> None:
         """Sends all that is printed from now on to nowhere, what the interpreter flushes at its end too."""
         self.quiet = True

@@ -50,3 +50,8 @@ def add_results_dir(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where runs are kept (default: results)",
     )
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """``--quiet``: nothing is told while the verb runs."""
+    parser.add_argument("--quiet", action="store_true", help="print errors and the result alone, no progress")

@@ -1,23 +1,52 @@
-"""Progress as plain lines, for terminals and CI logs alike."""
+"""Progress for people: a live display on a terminal, plain lines elsewhere, nothing where quiet is asked for."""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.markup import escape
 
-from harness.events import Event, LegFinished, LegProgress, LegStarted, Note, StepProgress
+from harness import env
+from harness.events import Event, LegFinished, LegProgress, LegStarted, Note, Observer, StepProgress, ignore
+from harness.report import progress_words as words
+from harness.report.progress_display import LiveDisplay
 
 _EVERY_S = 10.0
 
 
+@contextlib.contextmanager
+def observer(console: Console, *, quiet: bool = False) -> Iterator[Observer]:
+    """Whom a verb tells what it does while it runs.
+
+    On a terminal that is a display that stays below the lines that are printed meanwhile on ``console``; where nobody
+    can see it move (a pipe, a log, TERM=dumb, a CI machine) lines, of progress one in ten seconds at most. ``quiet``:
+    nothing is shown.
+    """
+    if quiet:
+        yield ignore
+    elif shows_a_display(console):
+        with LiveDisplay(console) as display:
+            yield display
+    else:
+        yield LinePrinter(console)
+
+
+def shows_a_display(console: Console) -> bool:
+    """Whether what is printed is seen by a person, and can be written over."""
+    return console.is_interactive and console.file.isatty() and env.CI.get() is None
+
+
 class LinePrinter:
-    """An observer that prints one line an event; progress at most every ten seconds."""
+    """An observer that prints one line an event; of progress at most one in ten seconds."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._last = 0.0
+        self._last = -math.inf
+        self._expected_s: float | None = None
 
     def __call__(self, event: Event) -> None:
         """Prints an event, or keeps quiet where the last progress line is fresh."""
@@ -25,19 +54,23 @@ class LinePrinter:
             if time.monotonic() - self._last < _EVERY_S:
                 return
             self._last = time.monotonic()
-        self._console.print(escape(_line(event)))
+        if isinstance(event, LegStarted):
+            self._expected_s = event.expected_s
+        self._console.print(escape(self._line(event)))
+
+    def _line(self, event: Event) -> str:
+        if isinstance(event, LegProgress):
+            return words.leg(event, self._expected_s)
+        if isinstance(event, StepProgress):
+            return words.step(event)
+        return line(event)
 
 
-def _line(event: Event) -> str:
+def line(event: Note | LegStarted | LegFinished) -> str:
+    """What is printed once and stays."""
     if isinstance(event, Note):
         return event.text
     if isinstance(event, LegStarted):
-        return f"{event.leg}: started, in {event.folder}"
-    if isinstance(event, LegFinished):
-        return f"{event.leg}: {event.verdict}, {event.detail}"
-    if isinstance(event, StepProgress):
-        of = "" if event.total is None else f" of {event.total}"
-        return f"{event.step}: {event.done}{of} {event.unit}".rstrip()
-    failed = f", {event.failed} failed" if event.failed else ""
-    turns = "" if event.turns is None else f", {event.turns} turns answered"
-    return f"{event.leg}: {event.elapsed_s:.0f} s, {event.completed} of {event.issued} issued{failed}{turns}"
+        expected = "" if event.expected_s is None else f", about {words.clock(event.expected_s)}"
+        return f"{event.leg}: started, in {event.folder}{expected}"
+    return f"{event.leg}: {event.verdict}, {event.detail}"

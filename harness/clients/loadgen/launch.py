@@ -22,6 +22,8 @@ from harness.events import LegProgress, Observer, Running
 from harness.ledger.store import LOGS, write_atomically
 
 _PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
+"""Opened before any fork: no other thread can hold the loader's lock in the child."""
 _STOP_S = 15.0
 _LAST_LINES = 12
 _NO_ROOM_BYTES = 1 << 20
@@ -84,7 +86,7 @@ def _environment() -> dict[str, str]:
 
 def _die_with_parent() -> None:
     """Between fork and exec: the kernel ends the worker when the harness is killed without a chance to say so."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _follow(process: subprocess.Popen[str], leg: str, observer: Observer, beside: Beside) -> None:
