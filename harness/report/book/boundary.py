@@ -119,7 +119,10 @@ def _measured(subject: Subject, pack: RulePack | None, *, stand_in: bool) -> Bou
         ("category", subject.category or NOT_TOLD),
         ("client", _CLIENTS[subject.layout]),
         ("metric", _metric(own, subject.layout)),
-        ("limits", NOT_TOLD if own is None else _limits(own)),
+        (
+            "limits",
+            NOT_TOLD if own is None else _limits(own, tokens=rules is not None and rules.use_token_latencies.value),
+        ),
         ("data set", STAND_IN if stand_in else _rows(rules, subject.scenario)),
     )
 
@@ -136,12 +139,15 @@ def _metric(rules: ScenarioRules | None, layout: LayoutName) -> str:
     return f"{key}, {ruled.value.units}"
 
 
-def _limits(rules: ScenarioRules) -> str:
-    """What the round holds the scenario to; it may differ from round to round."""
+def _limits(rules: ScenarioRules, *, tokens: bool) -> str:
+    """What the round holds the scenario to; it may differ from round to round. Where LoadGen looks at the latencies of
+    ``tokens``, the target latency that it is told bounds nothing.
+    """
+    whole = rules.latency_p99_at_most_ms or (None if tokens else rules.target_latency_at_most_ms)
     bounds = (
         ("p99 TTFT below", rules.ttft_p99_below_ms),
         ("p99 TPOT below", rules.tpot_p99_below_ms),
-        ("p99 latency at most", rules.target_latency_at_most_ms or rules.latency_p99_at_most_ms),
+        ("p99 latency at most", whole),
     )
     return ", ".join(f"{name} {ruled.value:g} ms" for name, ruled in bounds if ruled is not None) or NONE
 
