@@ -13,6 +13,7 @@ from harness.errors import ConfigError, UnknownName
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.benchmark_folder import check_benchmark, model_mapping
 from harness.gate.claims import check_claims
+from harness.gate.error_correction import check_error_correction
 from harness.gate.findings import Finding, Severity, Verdict, ordered, verdict
 from harness.gate.index import TreeIndex, Unreadable
 from harness.gate.layout import check_names, check_submitter_folder
@@ -153,6 +154,7 @@ def _submitter(index: TreeIndex, folder: PurePosixPath, pack: RulePack) -> tuple
         found += check_manifest(index, folder, manifest, [row.place for row in rows], pack.round)
     found += check_marks(index, folder, manifest)
     found += check_claims(index, folder, manifest, [row.place for row in rows], pack)
+    found += check_error_correction(index, folder, manifest, [row.place for row in rows], pack)
     return rows, found
 
 

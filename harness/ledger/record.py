@@ -85,6 +85,17 @@ class Machine(_Strict):
     captured_at: str
 
 
+class Ecc(_Strict):
+    """Whether memory had error correction on when the leg started; None: could not be read, or there is no accelerator.
+
+    ``sources`` say where either was read, or why it was not.
+    """
+
+    host: bool | None = None
+    accelerators: bool | None = None
+    sources: dict[str, str] = Field(default_factory=dict)
+
+
 class EngineEcho(_Strict):
     """What the engine said of itself once it was up."""
 
@@ -311,6 +322,7 @@ class RunRecord(_Strict):
     config: dict[str, Any]
     fingerprint: Fingerprint
     machine: Machine
+    ecc: Ecc | None = None
     engine: EngineEcho
     dataset: DatasetEcho
     versions: dict[str, str]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ class Device:
     nvlinks: int
     nvlink_version: str | None
     mig: bool
+    ecc: bool | None = None
 
     @property
     def name(self) -> str:
@@ -55,12 +57,16 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Accelerators:
-    """All accelerators of the node, and the software below them (``NVIDIA driver``, ``CUDA driver API``)."""
+    """All accelerators of the node, and the software below them (``NVIDIA driver``, ``CUDA driver API``).
+
+    ``ecc`` is whether each has error correction on; None for one that does not tell.
+    """
 
     facts: Facts
     count: int
     uuids: tuple[str, ...] = ()
     software: tuple[tuple[str, str], ...] = ()
+    ecc: tuple[bool | None, ...] = ()
 
 
 def read_accelerators(devices: Path = DEVICES, library: str = "pynvml") -> Accelerators:
@@ -79,7 +85,13 @@ def read_accelerators(devices: Path = DEVICES, library: str = "pynvml") -> Accel
     except Unreadable as error:
         return _unread(present, str(error))
     if found:
-        return Accelerators(facts_of(found), len(found), tuple(device.uuid for device in found), software)
+        return Accelerators(
+            facts_of(found),
+            len(found),
+            tuple(device.uuid for device in found),
+            software,
+            tuple(device.ecc for device in found),
+        )
     if present:
         return _unread(present, "NVML counts no device")
     return _none(f"NVML counts no device, and there is no {devices}/{_NVML_DEVICES}")
@@ -143,6 +155,18 @@ def _unread(present: list[str], reason: str) -> Accelerators:
 
 def _ask(nvml: Any) -> tuple[list[Device], tuple[tuple[str, str], ...]]:  # noqa: ANN401 - an untyped module
     """All devices, and driver versions. Raises Unreadable where the library or its driver does not answer."""
+    with driver(nvml):
+        devices = [_device(nvml, nvml.nvmlDeviceGetHandleByIndex(i)) for i in range(nvml.nvmlDeviceGetCount())]
+        cuda = told_by(nvml, nvml.nvmlSystemGetCudaDriverVersion)
+        software = [("NVIDIA driver", str(nvml.nvmlSystemGetDriverVersion()))]
+        if cuda is not None:
+            software.append(("CUDA driver API", f"{cuda // 1000}.{cuda % 1000 // 10}"))
+        return devices, tuple(software)
+
+
+@contextmanager
+def driver(nvml: Any) -> Iterator[None]:  # noqa: ANN401 - an untyped module
+    """The driver's library, asked meanwhile. Raises Unreadable where it, or the driver, does not answer."""
     try:
         nvml.nvmlInit()
     except (nvml.NVMLError_LibraryNotFound, nvml.NVMLError_DriverNotLoaded) as error:
@@ -150,19 +174,14 @@ def _ask(nvml: Any) -> tuple[list[Device], tuple[tuple[str, str], ...]]:  # noqa
     except nvml.NVMLError as error:
         raise Unreadable(f"NVML: {error}") from None
     try:
-        devices = [_device(nvml, nvml.nvmlDeviceGetHandleByIndex(i)) for i in range(nvml.nvmlDeviceGetCount())]
-        cuda = _told(nvml, nvml.nvmlSystemGetCudaDriverVersion)
-        software = [("NVIDIA driver", str(nvml.nvmlSystemGetDriverVersion()))]
-        if cuda is not None:
-            software.append(("CUDA driver API", f"{cuda // 1000}.{cuda % 1000 // 10}"))
-        return devices, tuple(software)
+        yield
     except nvml.NVMLError as error:
         raise Unreadable(f"NVML: {error}") from None
     finally:
         nvml.nvmlShutdown()
 
 
-def _told(nvml: Any, function: Any, *args: Any) -> Any:  # noqa: ANN401 - an untyped module
+def told_by(nvml: Any, function: Any, *args: Any) -> Any:  # noqa: ANN401 - an untyped module
     """The function's answer, or None where this device or driver has none."""
     try:
         return function(*args)
@@ -171,23 +190,25 @@ def _told(nvml: Any, function: Any, *args: Any) -> Any:  # noqa: ANN401 - an unt
 
 
 def _device(nvml: Any, handle: Any) -> Device:  # noqa: ANN401 - an untyped module
-    memory = _told(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
-    c2c = _told(nvml, nvml.nvmlDeviceGetC2cModeInfoV, handle)
-    mig = _told(nvml, nvml.nvmlDeviceGetMigMode, handle)
-    links = [i for i in range(nvml.NVML_NVLINK_MAX_LINKS) if _told(nvml, nvml.nvmlDeviceGetNvLinkState, handle, i)]
+    memory = told_by(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    c2c = told_by(nvml, nvml.nvmlDeviceGetC2cModeInfoV, handle)
+    mig = told_by(nvml, nvml.nvmlDeviceGetMigMode, handle)
+    ecc = told_by(nvml, nvml.nvmlDeviceGetEccMode, handle)
+    links = [i for i in range(nvml.NVML_NVLINK_MAX_LINKS) if told_by(nvml, nvml.nvmlDeviceGetNvLinkState, handle, i)]
     return Device(
         model=str(nvml.nvmlDeviceGetName(handle)),
         uuid=str(nvml.nvmlDeviceGetUUID(handle)),
         memory_bytes=None if memory is None else int(memory.total),
-        max_sm_mhz=_told(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
-        pcie_generation=_told(nvml, nvml.nvmlDeviceGetMaxPcieLinkGeneration, handle),
-        pcie_width=_told(nvml, nvml.nvmlDeviceGetMaxPcieLinkWidth, handle),
+        max_sm_mhz=told_by(nvml, nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
+        pcie_generation=told_by(nvml, nvml.nvmlDeviceGetMaxPcieLinkGeneration, handle),
+        pcie_width=told_by(nvml, nvml.nvmlDeviceGetMaxPcieLinkWidth, handle),
         c2c=c2c is not None and bool(c2c.isC2cEnabled),
         nvlinks=len(links),
-        nvlink_version=_nvlink_version(nvml, _told(nvml, nvml.nvmlDeviceGetNvLinkVersion, handle, links[0]))
+        nvlink_version=_nvlink_version(nvml, told_by(nvml, nvml.nvmlDeviceGetNvLinkVersion, handle, links[0]))
         if links
         else None,
         mig=mig is not None and bool(mig[0]),
+        ecc=None if ecc is None else bool(ecc[0]),
     )
 
 

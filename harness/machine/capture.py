@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from harness.ledger.record import Machine
+from harness.ledger.record import Ecc, Machine
 from harness.machine import accelerators, memory, network, processor, software, storage
+from harness.machine.error_correction import read_ecc
 from harness.machine.facts import Fact, Facts, read
 from harness.machine.identity import identity
 
 
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What was read of a machine: what it is, and how it is set where a rule asks for that."""
+
+    machine: Machine
+    ecc: Ecc
+
+
 def capture(framework: Mapping[str, str]) -> Machine:
+    """What the machine is that this process runs on; see :func:`captured`."""
+    return captured(framework).machine
+
+
+def captured(framework: Mapping[str, str]) -> Captured:
     """Reads the machine that this process runs on; well under a second without accelerators.
 
     ``framework`` names what computes, with versions, as the engine says it. Nothing fails: what no source gave is
@@ -29,13 +44,14 @@ def capture(framework: Mapping[str, str]) -> Machine:
         **software.stack(framework, dict(devices.software)),
         "host_processor_interconnect": _interconnect_is_for_people(),
     }
-    return Machine(
+    machine = Machine(
         identity=identity(facts, devices.uuids),
         facts={key: fact.value for key, fact in facts.items()},
         sources={key: fact.source for key, fact in facts.items()},
         accelerators=devices.count,
         captured_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
     )
+    return Captured(machine, read_ecc(devices))
 
 
 def _interconnect_is_for_people() -> Fact:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -22,11 +23,16 @@ def read_capacity() -> Facts:
 
 def read_modules() -> Facts:
     """The memory modules, from dmidecode. Raises Unreadable without DMI tables or without root."""
+    return {"host_memory_configuration": Fact(parse_dmidecode(dmidecode()), "dmidecode")}
+
+
+def dmidecode() -> str:
+    """What the firmware says of memory. Raises Unreadable without DMI tables, without root, or without the program."""
     if not DMI.exists():
         raise Unreadable("the machine has no DMI tables")
     if os.geteuid() != 0:
         raise Unreadable("dmidecode needs root")
-    return {"host_memory_configuration": Fact(parse_dmidecode(command("dmidecode", "-t", "memory")), "dmidecode")}
+    return command("dmidecode", "-t", "memory")
 
 
 def parse_dmidecode(text: str) -> str:
@@ -36,8 +42,7 @@ def parse_dmidecode(text: str) -> str:
     """
     modules = []
     corrections: list[str] = []
-    for block in re.split(r"\n\s*\n", text):
-        fields = dict(re.findall(r"^\t([^:\n]+):[ \t]*(.*\S)[ \t]*$", block, re.MULTILINE))
+    for block, fields in _blocks(text):
         if "Physical Memory Array" in block and (kind := _said(fields.get("Error Correction Type"))):
             corrections += [] if kind in corrections else [kind]
         if "Memory Device\n" in block and re.match(r"\d", fields.get("Size", "")):
@@ -46,6 +51,20 @@ def parse_dmidecode(text: str) -> str:
     if not modules:
         raise Unreadable("dmidecode lists no memory module")
     return ", ".join([counted(modules), *corrections])
+
+
+def corrections(text: str) -> list[str]:
+    """The Error Correction Type of each array of system memory, as ``dmidecode -t memory`` prints it."""
+    return [
+        fields.get("Error Correction Type", "Unknown")
+        for block, fields in _blocks(text)
+        if "Physical Memory Array" in block and fields.get("Use", "System Memory") == "System Memory"
+    ]
+
+
+def _blocks(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    for block in re.split(r"\n\s*\n", text):
+        yield block, dict(re.findall(r"^\t([^:\n]+):[ \t]*(.*\S)[ \t]*$", block, re.MULTILINE))
 
 
 def _said(text: str | None) -> str | None:

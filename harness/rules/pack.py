@@ -14,7 +14,7 @@ from harness.rules import packaged
 from harness.rules.benchmark import AnyBenchmark, BenchmarkRules, ImageRules, TokenRules
 from harness.rules.layouts import Layouts, Tree
 from harness.rules.rulings import Profile, Ruling, Said
-from harness.rules.values import FirstLoadGen, Ruled, Seeds, Source, Strict, SystemFields
+from harness.rules.values import ErrorCorrection, FirstLoadGen, Ruled, Seeds, Source, Strict, SystemFields
 
 _RULINGS_NAMED = re.compile(r"rulings? ([A-Z0-9-]+(?:, [A-Z0-9-]+)*)")
 
@@ -44,6 +44,7 @@ class RulePack(Strict):
     divisions: Ruled[list[str]]
     categories: Ruled[list[str]]
     system_types: Ruled[list[str]]
+    error_correction: Ruled[ErrorCorrection]
     system_fields: SystemFields
     network_sut_name_holds: Ruled[str]
     measurements_fields: Ruled[list[str]]

@@ -53,6 +53,18 @@ class FirstLoadGen(Strict):
     version: str
 
 
+class ErrorCorrection(Strict):
+    """Where memory must correct its errors: in which divisions of which category, and what the rule asks in words."""
+
+    divisions: list[str]
+    category: str
+    demand: str
+
+    def holds(self, division: str, categories: str) -> bool:
+        """Whether it holds for a result; ``categories`` may be several, as a description's system_type has them."""
+        return division in self.divisions and self.category in [word.strip() for word in categories.split(",")]
+
+
 class SystemFields(Strict):
     """The keys of a system description: all that must be there, which of them may be empty, which are asked for where
     the system is a network's, which are known for where power is measured, which must read as whole numbers.

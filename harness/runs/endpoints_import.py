@@ -62,6 +62,7 @@ def import_run(
         _not_twice(store, source)
         run_id, run_folder = store.new_attempt(leg.system, leg.benchmark, leg.scenario, LEG)
         record = RunOf(leg, data, info, command, told).started(run_id, note=UNWITNESSED)
+        record = record.model_copy(update={"ecc": None})  # the machine as it is now says nothing of how it was then
         write_record(run_folder, record)
         name = f"{leg.system}/{leg.benchmark}/{leg.scenario}/{LEG}"
         observer(LegStarted(name, str(run_folder), None))

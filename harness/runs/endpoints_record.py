@@ -14,7 +14,7 @@ from harness.events import Note, Observer
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger import Fingerprint, RunId, RunRecord, State
 from harness.ledger.record import DatasetEcho, Machine, Rate, Warmup
-from harness.machine.capture import capture
+from harness.machine.capture import Captured, captured
 from harness.runs.echoes import engine_echo
 from harness.runs.endpoints_settings import Asked, as_leg, asked_of, deviations
 from harness.runs.identity import OF_THE_CLIENT, fingerprint, flat, versions
@@ -78,9 +78,14 @@ class RunOf:
     client: Mapping[str, str]
 
     @functools.cached_property
-    def machine(self) -> Machine:
+    def captured(self) -> Captured:
         """The machine that this process runs on, now."""
-        return capture(self.engine.versions)
+        return captured(self.engine.versions)
+
+    @property
+    def machine(self) -> Machine:
+        """What that machine is."""
+        return self.captured.machine
 
     @functools.cached_property
     def fingerprint(self) -> Fingerprint:
@@ -111,6 +116,7 @@ class RunOf:
             config=leg.config.model_dump(mode="json"),
             fingerprint=self.fingerprint,
             machine=self.machine,
+            ecc=self.captured.ecc,
             engine=engine_echo(self.engine),
             dataset=echo,
             versions={**versions(), **self.client},

@@ -16,6 +16,7 @@ from harness.clients.endpoints.config import CONFIG, REPORT
 from harness.clients.endpoints.events import EVENTS, INDEX, Phase
 from harness.clients.endpoints.importer import Imported, hash_report
 from harness.gate import endpoints_ledger_rules as R  # noqa: N812 - a namespace of constants
+from harness.gate.error_correction import check_run_memory
 from harness.gate.findings import Finding, Severity, ordered
 from harness.gate.metric import ResultMetric
 from harness.gate.row_endpoints import EndpointsRow, check_endpoints_run
@@ -70,6 +71,7 @@ def conclude(run_folder: Path, record: RunRecord, imported: Imported, judgement:
         *recounted(imported, judgement.dataset, expected, held_to, told=judgement.told, turns=of_turns),
         *(() if turns is None else turns.findings),
         *_rescored(imported, score, judgement.dataset),
+        *check_run_memory(record, pack),
         *(_unlike_told(run_folder) if judgement.told else ()),
     ]
     marks = [*record.not_submittable, *(["failed samples"] if imported.failure_kinds else [])]

@@ -21,7 +21,7 @@ from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord, State, write_record
 from harness.ledger.record import AuditConfigEcho, DatasetEcho, Warmup
 from harness.ledger.store import AUDIT_CONFIG, USER_CONF, write_atomically
-from harness.machine.capture import capture
+from harness.machine.capture import captured
 from harness.runs.echoes import engine_echo
 from harness.runs.endings import end, measured
 from harness.runs.engine_up import asked, ending_of
@@ -131,7 +131,8 @@ def _warm_up(leg: PlannedLeg, group: Group, sampling: Sampling) -> Warmup:
 def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> tuple[Path, RunRecord, LegSettings]:
     """Makes the attempt's folder with its user.conf and the record of a run that is running."""
     info = group.engine.info
-    machine = capture(info.versions)
+    found = captured(info.versions)
+    machine = found.machine
     tables = tables_of(leg, group.benchmark)
     hashes = {name: table.sha256 for name, table in group.datasets.items() if name in tables}
     print_ = fingerprint(leg, info, hashes, machine)
@@ -152,6 +153,7 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
         config=leg.config.model_dump(mode="json"),
         fingerprint=print_,
         machine=machine,
+        ecc=found.ecc,
         engine=engine_echo(info),
         dataset=echo,
         versions=dict(versions()),

@@ -11,6 +11,7 @@ from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.loadgen import user_conf
 from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.engines.base import PROMPTS_DIFFER
+from harness.gate.error_correction import check_run_memory
 from harness.gate.findings import Finding, Severity
 from harness.gate.ledger_rules import COMPARISON, COUNT, MISREAD, PROMPTS
 from harness.gate.metric import result_metric
@@ -68,6 +69,7 @@ def conclude(
         *_disagreements(comparisons),
         *_misread(folder, detail),
         *_miscounted(outcome),
+        *check_run_memory(record, leg.pack),
         *(turns.findings if turns else ()),
     ]
     marks = [*record.not_submittable, *(["failed samples"] if outcome.counts.failed else [])]

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.ledger import hashes
-from harness.ledger.record import RunRecord
+from harness.ledger.record import Ecc, RunRecord
 
 NAME = "MANIFEST.json"
 
@@ -42,7 +42,7 @@ class LegEntry(_Strict):
     """Which attempt of a leg was filed, of how many, and what it ran with (None in manifests that do not tell).
 
     ``accelerators`` is how many were found on the machine when the leg started, ``reasoning_effort`` that of the
-    prompts. ``named`` is whether the attempt was asked for by its id; else it is the newest.
+    prompts. ``ecc`` is whether memory corrected its errors then. ``named`` is whether the attempt was asked for by its id; else it is the newest.
     """
 
     leg: str
@@ -52,6 +52,7 @@ class LegEntry(_Strict):
     fingerprint: str | None = None
     engine: EngineEntry | None = None
     accelerators: int | None = None
+    ecc: Ecc | None = None
     reasoning_effort: str | None = None
     named: bool | None = None
 
@@ -74,6 +75,7 @@ class LegEntry(_Strict):
             fingerprint=record.fingerprint.digest,
             engine=EngineEntry(kind=record.engine.kind, versions=record.engine.versions),
             accelerators=record.machine.accelerators,
+            ecc=record.ecc,
             reasoning_effort=reasoning_effort,
             named=named,
         )

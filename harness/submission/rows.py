@@ -12,6 +12,7 @@ from harness.errors import ConfigError, HarnessError, MissingError, Refused
 from harness.gate import result_metric
 from harness.gate.engine_config import DIVISIONS as ENGINE_DIVISIONS
 from harness.gate.engine_config import check_engine_config
+from harness.gate.error_correction import forbidden
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger.record import RunRecord
 from harness.ledger.store import DETAIL, StoredRun
@@ -151,6 +152,7 @@ def _row(attempts: Attempts, entry: Entry, scenario: str, pack: RulePack, demons
     records = [leg.record for leg in legs]
     forbids = [reason for record in records for reason in [*record.not_submittable, *against(record)]]
     forbids += [reason for record in records for reason in _forbidden_engine(record, entry, pack)]
+    forbids += [reason for record in records for reason in forbidden(record, entry.division, entry.category, pack)]
     forbids += [f"{entry.division} needs the audit {name}: {wanting[name]}" for name in asked if name in wanting]
     return Row(
         entry=entry,
