@@ -16,7 +16,7 @@ from harness.gate.run_facts import RunFacts
 from harness.logs import LogError
 
 _NS_PER_MS = 1_000_000
-_LOGGED_DIGITS = 1e-5  # LoadGen logs rates with six digits
+LOGGED_DIGITS = 1e-5  # LoadGen logs rates with six digits
 _CLOCK_SLACK = 0.01  # a wall clock that is being corrected
 _CLOCK_SLACK_NS = 50 * _NS_PER_MS
 _RESULTS = {
@@ -53,11 +53,11 @@ def duration(facts: RunFacts) -> Iterator[Finding]:
         place = facts.at("effective_min_duration_ms")
         yield R.DURATION_SETTING.broken(place, f"min_duration {setting} ms", f"at least {set_least} ms")
     least_ms = expectation.measured_duration_ms
-    what, key, measured_ns = _measured(facts)
+    what, key, measured_ns = lasted(facts)
     if measured_ns is None:
         yield R.DURATION.broken(facts.path, f"the log does not tell {what}", f"at least {least_ms} ms")
         return
-    if not measured_ns >= least_ms * _NS_PER_MS * (1 - _LOGGED_DIGITS):
+    if not measured_ns >= least_ms * _NS_PER_MS * (1 - LOGGED_DIGITS):
         yield R.DURATION.broken(facts.at(key), f"{measured_ns / 1e6:.1f} ms to {what}", f"at least {least_ms} ms")
     wall_ns = detail.wall_span_ns
     if wall_ns is None or not wall_ns >= measured_ns * (1 - _CLOCK_SLACK) - _CLOCK_SLACK_NS:
@@ -65,7 +65,7 @@ def duration(facts: RunFacts) -> Iterator[Finding]:
         yield R.CLOCK.broken(facts.at("power_end"), found, f"not less than the {measured_ns / 1e6:.0f} ms to {what}")
 
 
-def _measured(facts: RunFacts) -> tuple[str, str, int | float | None]:
+def lasted(facts: RunFacts) -> tuple[str, str, int | float | None]:
     """What ends the run, the key that tells it, and the nanoseconds until then."""
     detail = facts.detail
     if facts.loadgen_scenario == "Offline":
@@ -155,4 +155,4 @@ def _tokens(facts: RunFacts) -> Iterator[Finding]:
 
 
 def _within(mean: float, least: float, most: float | None) -> bool:
-    return mean >= least * (1 - _LOGGED_DIGITS) and (most is None or mean <= most * (1 + _LOGGED_DIGITS))
+    return mean >= least * (1 - LOGGED_DIGITS) and (most is None or mean <= most * (1 + LOGGED_DIGITS))

@@ -24,20 +24,26 @@ _UNCOUNTED: Final = "nobody counted the tokens of {}"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What answers are of: ``prefix`` is that of the figures' keys, ``many`` stands in titles and reasons."""
+    """What answers are of: ``prefix`` is that of the figures' keys, ``many`` stands in reasons, and in titles where
+    they are no plain samples.
+    """
 
     prefix: str
     many: str
     file: str
+    plain: bool = False
 
     def named(self, key: str, title: str, unit: Unit, about: str = "") -> Named:
         """A figure of these."""
-        whole = f"{title} ({self.many})" if self.prefix else title
+        whole = title if self.plain else f"{title} ({self.many})"
         return Named(f"{self.prefix}{key}", whole, unit, None, about)
 
 
-SAMPLES: Final = Words("", "samples", "samples.arrow")
+SAMPLES: Final = Words("", "samples", "samples.arrow", plain=True)
+TRAJECTORIES: Final = Words("", "trajectories", "samples.arrow")
 TURNS: Final = Words("turn_", "turns", "turns.arrow")
+EVENTS: Final = Words("", "samples", "events.jsonl", plain=True)
+"""Of the endpoints client."""
 
 
 def sample_figures(columns: Mapping[str, Int64], limits: Limits, words: Words = SAMPLES) -> tuple[Figure, ...]:
@@ -76,13 +82,13 @@ class _Names:
             tpot=replace(tpot, limit=limits.tpot),
             input_tokens=words.named("input_tokens", "Input tokens", "tokens", f"of all {words.many} ({words.file})"),
             output_tokens=words.named("output_tokens", "Output tokens", "tokens", over),
-            rate=words.named("throughput", f"Answered {words.many} a second", "samples/s", "by when answers ended"),
+            rate=words.named("throughput", "Answers a second", "samples/s", "by when answers ended"),
             tokens_rate=words.named(
                 "token_throughput", "Output tokens a second", "tokens/s", "an answer's tokens count when it ended"
             ),
             under_way=words.named(
                 "concurrency",
-                f"{words.many.capitalize()} under way",
+                "Under way at once",
                 "samples",
                 "mean of each span, from issue to the answer's end; failed ones, whose end is not kept, are not in it",
             ),
@@ -139,11 +145,11 @@ class _Figures:
         yield distribution(names.tpot, tpot, per_unit=_NS_PER_MS) if len(tpot) else names.tpot.missing(why)
 
     def _lengths(self, names: _Names) -> Iterator[Figure]:
-        for named, tokens, what in (
-            (names.input_tokens, self.columns["prompt_tokens"], "the prompts"),
-            (names.output_tokens, self.answers.tokens, "the answers"),
+        for named, tokens, least, what in (  # a prompt has a token at least: 0 is what is written where nobody counts
+            (names.input_tokens, self.columns["prompt_tokens"], 1, "the prompts"),
+            (names.output_tokens, self.answers.tokens, 0, "the answers"),
         ):
-            known = tokens[tokens >= 0]
+            known = tokens[tokens >= least]
             if not len(known):
                 yield named.missing(_UNCOUNTED.format(what))
                 continue
