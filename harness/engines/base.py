@@ -20,6 +20,8 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from harness.events import Occupancy
+
 Int16Array: TypeAlias = npt.NDArray[np.int16]
 Int32Array: TypeAlias = npt.NDArray[np.int32]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
@@ -317,6 +319,9 @@ class EngineCore(Protocol):
 
     def counters(self) -> dict[str, int]:
         """What it counted since it was made (retries, connections); for the record of a run."""
+
+    def gauges(self) -> Occupancy | None:
+        """How full it is now, at once and from what it knows; None where it does not know."""
 
 
 class Engine(Protocol):

@@ -10,11 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 
+from harness.engines import gauges, metrics
 from harness.engines.address import EngineAddress, Lane, lanes_each, together
 from harness.engines.base import EngineInfo
+from harness.engines.http.settings import HttpSettings
 from harness.engines.remote import RemoteEngine
 from harness.engines.replicas import ReplicasEngine, connect
 from harness.engines.start import EngineProcess, EngineSpec, begin_engine
+from harness.events import Occupancy
+
+_GAUGES_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,15 @@ class EngineGroup:
                 which = "" if len(self.processes) == 1 else f"process {i} of "
                 return f"{which}the engine {how}"
         return None
+
+    def occupancy(self) -> Occupancy | None:
+        """How full it is, asked of its processes, or of the servers that they are clients of; None where one of them
+        does not say within a second.
+        """
+        if self.spec.kind == "http":
+            settings = HttpSettings.parse(self.spec.settings)
+            return metrics.of_servers(settings.server, [endpoint.url for endpoint in settings.endpoints])
+        return gauges.together(gauges.ask(process.socket, _GAUGES_S) for process in self.processes)
 
     def stop(self, grace_s: float | None = None) -> None:
         """Ends all of its processes; see :meth:`EngineProcess.stop`. May be called again."""

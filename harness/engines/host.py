@@ -30,7 +30,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, TextIO
 
-from harness.engines import wire
+from harness.engines import gauges, wire
 from harness.engines.base import EngineCore, Event, Failure, Workload
 from harness.engines.frames import REQUESTS, Frame, Kind, WireError, json_frame, signal_frame
 from harness.engines.start import EngineSpec, build_core, error_to_json
@@ -47,14 +47,26 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 class Host:
     """Steps a core for whoever is connected."""
 
-    def __init__(self, core: EngineCore, listener: socket.socket, lifeline: int | None = None) -> None:
-        """``lifeline`` is a descriptor at whose end of file the host ends."""
+    def __init__(
+        self,
+        core: EngineCore,
+        listener: socket.socket,
+        lifeline: int | None = None,
+        asked: socket.socket | None = None,
+    ) -> None:
+        """``lifeline`` is a descriptor at whose end the host ends; at ``asked`` it says how full the core is."""
         listener.setblocking(False)
         self._core = core
         self._listener = listener
-        self._lifelines = () if lifeline is None else (lifeline,)
+        self._lifeline = lifeline
+        self._asked = asked
+        lasting = [] if lifeline is None else [lifeline]
+        if asked is not None:
+            asked.setblocking(False)
+            lasting.append(asked.fileno())
+        self._lasting = tuple(lasting)
         self._descriptor = core.descriptor()
-        self._watch = Watch([*self._lifelines, *(() if self._descriptor is None else (self._descriptor,))])
+        self._watch = Watch([*lasting, *(() if self._descriptor is None else (self._descriptor,))])
         self._client: FrameStream | None = None
         self._workloads: dict[int, Workload] = {}
 
@@ -76,13 +88,15 @@ class Host:
         source = self._listener if client is None else client
         writers = (client,) if client is not None and client.backlog else ()
         if self._descriptor is None:
-            readable, _, _ = select.select((source, *self._lifelines), writers, (), self._core.wait_s())
+            readable, _, _ = select.select((source, *self._lasting), writers, (), self._core.wait_s())
             due = False
         else:
             readable = self._watch.wait(source, bool(writers), self._core.wait_s())
             due = self._descriptor in readable
-        if self._lifelines and self._lifelines[0] in readable and not os.read(self._lifelines[0], 4096):
+        if self._lifeline is not None and self._lifeline in readable and not os.read(self._lifeline, 4096):
             return False
+        if self._asked is not None and self._asked.fileno() in readable:
+            gauges.answer(self._asked, self._core.gauges())
         if client is not None:
             self._serve(client, client in readable, due)
             return True
@@ -209,19 +223,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         leave_in_peace()  # the starter ends what has told it of an error
         _say(say, {"error": error_to_json(error)})
         return error.exit_code
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        atexit.register(arguments.socket.unlink, missing_ok=True)  # unlike `finally`, out of reach of the signals
-        listener.bind(str(arguments.socket))
-        listener.listen(WAITING_CLIENTS)
+    with _listening(arguments.socket) as listener, _listening(gauges.gauges_path(arguments.socket)) as asked:
         _say(say, {"ready": dataclasses.asdict(core.info())})
         try:
-            Host(core, listener, lifeline()).serve()
+            Host(core, listener, lifeline(), asked).serve()
         except Exception:  # noqa: BLE001  the process ends here, and its log is where anyone will look
             traceback.print_exc()
             return RunBroke.exit_code
         finally:
             leave_in_peace()
     return 0
+
+
+def _listening(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    atexit.register(path.unlink, missing_ok=True)  # unlike `finally`, out of reach of the signals
+    listener.bind(str(path))
+    listener.listen(WAITING_CLIENTS)
+    return listener
 
 
 def follow_the_starter() -> None:

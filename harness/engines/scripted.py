@@ -32,6 +32,7 @@ from harness.engines.scripted_chats import CountingReplies, RecordedReplies, Rep
 from harness.engines.scripted_files import read_script
 from harness.engines.scripted_running import NEVER_NS, Running, Slots, come_to, tell, whole
 from harness.engines.scripted_settings import NO_FAULTS, Faults, ScriptedSettings
+from harness.events import Occupancy
 
 UNBOUNDED_SLOTS: Final = 1 << 20
 STOP, LENGTH = (int(Finish.STOP),), (int(Finish.LENGTH),)
@@ -137,6 +138,12 @@ class ScriptedCore:
     def counters(self) -> dict[str, int]:
         """Nothing is counted."""
         return {}
+
+    def gauges(self) -> Occupancy:
+        """Of what the script has under way, as many run as there are slots; there is no cache."""
+        under_way = len(self._agenda)
+        running = min(under_way, self._settings.slots or UNBOUNDED_SLOTS)
+        return Occupancy(running, under_way - running)
 
     def drop(self, numbers: Collection[int]) -> None:
         """Forgets these requests; their places stay taken for as long as the script says."""

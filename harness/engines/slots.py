@@ -15,6 +15,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
+from operator import length_hint
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from harness.engines.dropping import Line, leave
 from harness.engines.slot_plans import Piece, Plan
 from harness.engines.slot_prompts import Prompt, Reader, Tell, TokenIds, Unservable
 from harness.engines.slot_sessions import RestingSlots
+from harness.events import Occupancy
 
 _FAILURES_PER_STEP = 1024
 
@@ -80,6 +82,18 @@ class SlotTable:
     def idle(self) -> bool:
         """Whether no request waits or works."""
         return not self._waiting and len(self._free) == len(self._working)
+
+    def occupancy(self) -> Occupancy:
+        """Requests in slots and waiting for one, and the share of all slots' positions that those in slots take."""
+        taken = sum(self._held(slot) for slot, working in enumerate(self._working) if working is not None)
+        return Occupancy(
+            running=len(self._working) - len(self._free),
+            waiting=sum(length_hint(places) for _, places in self._waiting),
+            kv_cache=taken / (len(self._working) * self._max_total_tokens),
+        )
+
+    def _held(self, slot: int) -> int:
+        return int(self._position[slot]) if self._decodes[slot] else self._at(slot).read
 
     def submit(self, requests: Requests) -> None:
         """Takes any number of requests; constant time."""

@@ -16,6 +16,7 @@ from harness.engines.base import EngineInfo, Event, Requests
 from harness.engines.checkpoint import describe
 from harness.engines.slots import SlotTable
 from harness.errors import ConfigError, MissingError, RunBroke
+from harness.events import Occupancy
 
 _DTYPES = ("float32", "bfloat16")
 
@@ -132,6 +133,10 @@ class TorchCore:
     def counters(self) -> dict[str, int]:
         """Tokens of prompts, and those among them that a slot still held of their session."""
         return {"prompt_tokens": self._table.prompt_tokens, "cached_tokens": self._table.cached_tokens}
+
+    def gauges(self) -> Occupancy:
+        """Of the slots, whose positions are the KV cache."""
+        return self._table.occupancy()
 
     def drop(self, numbers: Collection[int]) -> None:
         """Frees the slots of these requests, and forgets those of them that wait."""

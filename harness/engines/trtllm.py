@@ -24,8 +24,9 @@ from harness.engines.launch.weights import described
 from harness.engines.trtllm_library import load_library, load_model, read_back
 from harness.engines.trtllm_loop import Broken, Done, LoopThread, NewTokens, Told
 from harness.engines.trtllm_settings import TrtllmSettings
+from harness.engines.trtllm_statistics import SWITCH, Statistics
 from harness.errors import ConfigError, EngineDied, MissingError
-from harness.events import Note
+from harness.events import Note, Occupancy
 
 _WINDOW: Final = 2
 """Requests with the library at once, as a multiple of its batch: its scheduler always has the next ones at hand."""
@@ -59,6 +60,7 @@ class TrtllmCore:
             settings={"options": dict(settings.options), "read_back": read_back(self._llm.args)},
             not_submittable=("stand-in checkpoint",) if checkpoint.stand_in else (),
         )
+        self._statistics = Statistics(self._llm, kept=read_back(self._llm.args).get(SWITCH) is True)
         self._failures = 0
         self._broken: Broken | None = None
         self._loop = LoopThread(self._llm, library, self._unservable, _WINDOW * settings.max_batch_size)
@@ -111,6 +113,10 @@ class TrtllmCore:
     def counters(self) -> dict[str, int]:
         """Answers that came with their stop token (it is cut off), and requests that failed."""
         return {"end_tokens_cut": self._loop.end_tokens_cut, "failures": self._failures}
+
+    def gauges(self) -> Occupancy | None:
+        """What the library said when it was last asked; None where ``enable_iter_perf_stats`` is off."""
+        return self._statistics.latest()
 
     def close(self) -> None:
         """Ends the loop's thread and the library's processes. Without it they end with this process."""

@@ -59,6 +59,9 @@ class Llm(Protocol):
     def generate_async(self, inputs: dict[str, list[int]], *, sampling_params: object, streaming: bool) -> Result:
         """Makes a request; its result belongs to the event loop that runs now."""
 
+    def get_stats(self, timeout: float | None = None) -> list[dict[str, Any]]:
+        """Statistics of the iterations since the last call, the newest last; waits for up to so many seconds."""
+
     def shutdown(self) -> None:
         """Ends its processes."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -19,6 +18,7 @@ from starlette.routing import Route
 
 import harness
 from harness.errors import ConfigError
+from harness.events import Occupancy
 from harness.serve import answers
 from harness.serve.answers import Asked
 from harness.serve.bridge import Bridge, Generation, GenerationFailed
@@ -26,6 +26,7 @@ from harness.serve.chat_words import ChatFormat, Reader
 from harness.serve.faults import HEADER, RETRY_AFTER_S, STATUS, Fault, FaultPlan, Kind
 from harness.serve.line import EventStream, Line, OneResponse, unless_gone, until_gone
 from harness.serve.manners import Manner
+from harness.serve.metrics import Load
 from harness.serve.refusal import BAD_REQUEST, Refusal
 from harness.serve.requests import ChatRequest, CompletionRequest, SampledRequest, read
 from harness.serve.sampling import Limits
@@ -42,7 +43,8 @@ OTHER_MODEL: Final = "-of-another-name"
 class Service:
     """What the endpoints need. ``rows`` says which row of a script answers a request.
 
-    ``reads_chats`` is whether the engine takes a chat itself, with its images, where the format has it so.
+    ``reads_chats`` is whether the engine takes a chat itself, with its images, where the format has it so. ``gauges``
+    asks the engine how full it is, and waits for it.
     """
 
     bridge: Bridge
@@ -54,6 +56,7 @@ class Service:
     reads_chats: bool
     faults: FaultPlan
     rows: ScriptRows
+    gauges: Callable[[], Occupancy | None]
     die: Callable[[], None]
 
     def app(self) -> Starlette:
@@ -101,19 +104,18 @@ class Service:
         return _json(self.manner.shapes.models(self.model, self.limits.info.max_total_tokens))
 
     async def metrics(self, _: Request) -> Response:
-        """What this server counts, by the names that iteration statistics have."""
-        slots, outstanding = self.limits.info.slots, self.bridge.outstanding
-        return _json(
-            [
-                {
-                    "timestamp": time.strftime("%m-%d-%Y %H:%M:%S", time.gmtime()),
-                    "maxNumActiveRequests": slots,
-                    "numActiveRequests": min(slots, outstanding),
-                    "numQueuedRequests": max(0, outstanding - slots),
-                    "numCompletedRequests": self.bridge.completed,
-                }
-            ]
+        """How full this server is, as far as it and its engine know."""
+        gauges = await asyncio.to_thread(self.gauges)  # an engine answers between two steps, of which one may be long
+        info = self.limits.info
+        load = Load(
+            slots=info.slots,
+            outstanding=self.bridge.outstanding,
+            completed=self.bridge.completed,
+            positions=info.slots * info.max_total_tokens,
+            kv_cache=None if gauges is None else gauges.kv_cache,
         )
+        told = self.manner.metrics(self.model, load)
+        return Response(told.body, media_type=told.media_type)
 
     async def engine(self, _: Request) -> Response:
         """What the engine says of itself; this server's own, for whoever keeps a record of a run."""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from harness.serve import shapes, vllm_shapes
+from harness.serve.metrics import Load, Told, iterations, prometheus
 from harness.serve.requests import ChatRequest, CompletionRequest
 from harness.serve.shapes import Content
 from harness.serve.vllm_requests import VllmChatRequest, VllmCompletionRequest
@@ -60,6 +61,7 @@ class Shapes(Protocol):
 class Manner:
     """One kind of server. ``breaks_chats`` is whether a stream of a chat that breaks is cut without a word.
 
+    ``metrics`` is what it says of its load, given the model's name.
     ``of_gpt_oss`` is how it words gpt-oss's chats where it does so in a way of their own.
     """
 
@@ -69,12 +71,13 @@ class Manner:
     wording: Callable[[], Wording]
     of_gpt_oss: Callable[[], Wording] | None
     breaks_chats: bool
+    metrics: Callable[[str, Load], Told]
 
 
 MANNERS: Final[Mapping[str, Manner]] = MappingProxyType(
     {
-        "trtllm-serve": Manner(shapes, CompletionRequest, ChatRequest, TrtllmWording, GptOssWording, True),
-        "vllm": Manner(vllm_shapes, VllmCompletionRequest, VllmChatRequest, VllmWording, None, False),
+        "trtllm-serve": Manner(shapes, CompletionRequest, ChatRequest, TrtllmWording, GptOssWording, True, iterations),
+        "vllm": Manner(vllm_shapes, VllmCompletionRequest, VllmChatRequest, VllmWording, None, False, prometheus),
     }
 )
 """By the name that ``--like`` has for each."""

@@ -11,11 +11,13 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
 import uvicorn
 
+from harness.engines import gauges
 from harness.engines.base import EngineInfo
 from harness.engines.connection import Connection
 from harness.engines.scripted_files import read_answers
@@ -45,6 +47,7 @@ DEATH_NOTICE_S: Final = 3.0
 TOGETHER_S: Final = 1.0
 """Whoever ends a whole session of processes tells the engine too, which may be gone before this one has heard of it."""
 EXIT_ASKED_DEATH: Final = 87
+_GAUGES_S: Final = 1.0
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -126,6 +129,7 @@ async def _serve(
         reads_chats=info.kind == "torch",
         faults=FaultPlan(settings.faults),
         rows=ScriptRows(_rows(settings.engine, info) if recorded is None else len(recorded), recorded),
+        gauges=partial(gauges.ask, engine.socket, _GAUGES_S),
         die=die,
     )
     server = _Server(_config(service), bridge, settings, lambda: listening(_url(listener), info))

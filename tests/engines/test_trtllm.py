@@ -34,7 +34,9 @@ from harness.engines.start import EngineSpec, build_core, start_engine
 from harness.engines.trtllm import TrtllmCore, build
 from harness.engines.trtllm_settings import TrtllmSettings, request_seed
 from harness.errors import ConfigError, EngineDied, MissingError, UnknownName
+from harness.events import Occupancy
 from tests.engines.trtllm_double import double_in_place, make_checkpoint
+from tests.harness_process import wait_until
 
 END = 99
 SLOTS = 4
@@ -297,6 +299,31 @@ def test_the_descriptor_sleeps_while_nothing_is_to_be_told(make: Build, double: 
     hear(core, 1)
     assert select.select([core.descriptor()], [], [], 0)[0] == []
     assert core.wait_s() is None
+
+
+def test_how_full_it_is(make: Build, double: Any) -> None:
+    double.script.held = True
+    core = make(enable_iter_perf_stats=True)
+    submit(core, [[1], [2], [3]], workload())
+    wait_until(lambda: core.gauges() == Occupancy(0, 3, 0.0), "three that wait")
+
+
+def test_nobody_knows_how_full_it_is_where_no_statistics_are_kept(make: Build, double: Any) -> None:
+    core = make()
+    assert [core.gauges(), core.gauges()] == [None, None]
+    assert double.script.stats_asked == 0
+
+
+def test_statistics_that_break_are_not_asked_for_again(
+    make: Build, double: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    double.script.stats_error = "no such thing"
+    core = make(enable_iter_perf_stats=True)
+    assert core.gauges() is None
+    wait_until(lambda: "no such thing" in capfd.readouterr().err, "what is said of it")
+    wait_until(lambda: not core._statistics._kept, "that it is noted")
+    assert core.gauges() is None
+    assert double.script.stats_asked == 1
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------

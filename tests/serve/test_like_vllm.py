@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.engines.metrics import PROMETHEUS, of_prometheus, of_server
+from harness.events import Occupancy
 from harness.serve.manners import MANNERS
+from harness.serve.metrics import Load, prometheus
 from harness.serve.requests import read
 from harness.serve.settings import LIKE
 from tests.serve.client import Server
@@ -34,6 +37,18 @@ def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     options = ("--engine=scripted", "--like=vllm", f"--max_total_tokens={LIMIT}", "--stream_interval=3", "--model=m")
     with Server(*options, "--script", json.dumps(script)) as server:
         yield server
+
+
+def test_how_full_it_is_stands_where_vllm_has_it(vllm: Server) -> None:
+    answer = vllm.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert of_server("vllm", f"http://127.0.0.1:{vllm.port}") == Occupancy(running=0, waiting=0)
+
+
+def test_a_models_name_breaks_no_line() -> None:
+    told = prometheus('a"b\\c\nd', Load(slots=2, outstanding=5, completed=0, positions=100, kv_cache=0.5))
+    assert of_prometheus(told.body.decode(), PROMETHEUS["vllm"]) == Occupancy(2, 3, 0.5)
+    assert len(told.body.splitlines()) == 9
 
 
 def test_manners_have_the_names_that_the_option_takes() -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from harness import env
 from harness.engines.base import Answers, PromptTable, Requests, Sampling, TokenEvents, Workload
+from harness.engines.metrics import of_server
+from harness.events import Occupancy
 from tests.harness_process import wait_until
 from tests.serve.client import Server
 
@@ -63,6 +65,20 @@ def ask(server: Server, prompt: list[int], **body: object) -> list[int]:
 @pytest.mark.parametrize("stream", [True, False])
 def test_greedy_ids_are_the_cores(served: Server, greedy: list[list[int]], stream: bool) -> None:
     assert [ask(served, prompt, stream=stream) for prompt in PROMPTS] == greedy
+
+
+def test_its_cache_fills_with_what_it_works_on(served: Server) -> None:
+    url = f"http://127.0.0.1:{served.port}"
+    assert of_server("torch", url) == Occupancy(0, 0, 0.0)
+    seen: list[Occupancy | None] = []
+    asker = threading.Thread(target=ask, args=(served, PROMPTS[2]), kwargs={"max_tokens": 200})
+    asker.start()
+    while asker.is_alive():
+        seen.append(of_server("torch", url))
+    asker.join()
+    caches = [told.kv_cache for told in seen if told is not None and told.running == 1 and told.kv_cache]
+    assert caches == sorted(caches) and caches
+    assert 40 / (SLOTS * 256) <= caches[0] <= caches[-1] <= 240 / (SLOTS * 256)
 
 
 def test_an_answer_that_nobody_reads_is_worked_on_no_longer() -> None:

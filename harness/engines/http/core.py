@@ -77,6 +77,9 @@ class HttpCore:
         """Requests, retries, connections opened, bytes sent and received, failures, since it was made."""
         return dict(self._pool.counters)
 
+    def gauges(self) -> None:
+        """Nothing: how full its servers are they tell themselves (:mod:`~harness.engines.metrics`)."""
+
     def descriptor(self) -> int:
         """The epoll set's: it is readable when one of the connections is ready."""
         return self._pool.epoll.fileno()

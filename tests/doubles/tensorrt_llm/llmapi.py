@@ -43,6 +43,8 @@ class Script:
     held: bool = False
     refused: str = ""
     load_error: str = ""
+    stats_error: str = ""
+    stats_asked: int = 0
     made: list[SamplingParams] = field(default_factory=list)
     most_outstanding: int = 0
     aborted: int = 0
@@ -89,6 +91,7 @@ class LlmArgs(_Model):
     stream_interval: int = 1
     num_postprocess_workers: int = 0
     env_overrides: dict[str, str] | None = None
+    enable_iter_perf_stats: bool = False
     kv_cache_config: KvCacheConfig = KvCacheConfig()
     scheduler_config: SchedulerConfig = SchedulerConfig()
 
@@ -222,6 +225,19 @@ class LLM:
         script.most_outstanding = max(script.most_outstanding, self._made - self._ended)
         self._wake.set()
         return request
+
+    def get_stats(self, timeout: float | None = 2) -> list[dict[str, Any]]:
+        """As the real one: of what it does now, a list of dicts; none where they are off, and after the wait."""
+        script.stats_asked += 1
+        if script.stats_error:
+            raise RuntimeError(script.stats_error)
+        if not self.args.enable_iter_perf_stats:
+            return []
+        blocks = {"usedNumBlocks": len(self._working), "maxNumBlocks": self.args.max_batch_size, "tokensPerBlock": 32}
+        queued = len(self._queue)
+        return [
+            {"iter": 1, "numActiveRequests": len(self._working), "numQueuedRequests": queued, "kvCacheStats": blocks}
+        ]
 
     def shutdown(self) -> None:
         self._over = True
