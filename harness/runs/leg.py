@@ -12,12 +12,13 @@ from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.loadgen import user_conf
 from harness.clients.loadgen.audit_conf import AuditFile
 from harness.clients.loadgen.job import WORKER_LOG, ChatsFile, LegJob, Outcome
-from harness.clients.loadgen.launch import run_job
+from harness.clients.loadgen.launch import Beside, run_job
+from harness.clients.watching import limits_ns
 from harness.engines.base import Sampling
 from harness.engines.group import EngineGroup
 from harness.errors import EngineDied, Interrupted, MissingError, RunBroke
 from harness.events import LegFinished, LegStarted, Note, Observer
-from harness.gate.run_facts import PERFORMANCE
+from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord, State, write_record
 from harness.ledger.record import AuditConfigEcho, DatasetEcho, Warmup
 from harness.ledger.store import AUDIT_CONFIG, USER_CONF, write_atomically
@@ -102,7 +103,8 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
     group.observer(LegStarted(leg.name, str(folder), None))
     try:
         with own_chats(group.benchmark, dataset, folder, record, group.tell) as (asked, record):
-            outcome = run_job(_job(leg, group, folder, sampling, asked, settings.rows), leg.name, group.observer)
+            job = _job(leg, group, folder, sampling, asked, settings.rows)
+            outcome = run_job(job, leg.name, group.observer, _beside(leg, group))
         _raise_if_broken(outcome, folder, group.engine)
     except BaseException as error:
         ended = end(folder, record, error, group.observer)
@@ -166,6 +168,12 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
     )
     write_record(folder, record)
     return folder, record, settings
+
+
+def _beside(leg: PlannedLeg, group: Group) -> Beside:
+    """What progress is shown with. What an accuracy leg answers has no time to keep to."""
+    limits = limits_ns(leg.scenario_rules) if leg.leg != ACCURACY else {}
+    return Beside(limits, group.engine.occupancy)
 
 
 def _audit_echo(audit: AuditFile | None) -> AuditConfigEcho | None:
