@@ -48,7 +48,8 @@ def group(store: ResultsStore) -> Group:
         which: Dataset(which, which, prompts, ("a",) * 10, (None,) * 10, (), stand_in=True)
         for which in ("performance", "accuracy")
     }
-    engine: Any = SimpleNamespace(info=engine_info(max_total_tokens=200_000), ending=lambda: None)
+    info = engine_info(max_total_tokens=200_000)
+    engine: Any = SimpleNamespace(info=info, ending=lambda: None, occupancy=lambda: None)
     return Group(benchmark(), tables, store.root, engine, store, ["run_harness"], ignore)
 
 
