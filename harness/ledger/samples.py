@@ -26,6 +26,8 @@ class SampleState(enum.IntEnum):
 
 Int64 = npt.NDArray[np.int64]
 
+_REPLICA = "replica"
+
 SCHEMA = pa.schema(
     [
         pa.field("index", pa.int64(), metadata={"is": "row of the data set"}),
@@ -53,7 +55,7 @@ def write_samples(path: Path, columns: dict[str, Any], replicas: npt.NDArray[np.
     ``replicas`` index ``names``; -1 is none: a sample that no replica was given. MissingError where the disk is full:
     the run's logs are there all the same.
     """
-    arrays = [pa.array(columns[f.name], type=f.type) for f in SCHEMA if f.name != "replica"]
+    arrays = [pa.array(columns[f.name], type=f.type) for f in SCHEMA if f.name != _REPLICA]
     places = pa.array(replicas, pa.int16(), mask=replicas < 0)
     arrays.append(pa.DictionaryArray.from_arrays(places, pa.array(names, pa.string())))
     table = pa.Table.from_arrays(arrays, schema=SCHEMA)
@@ -71,8 +73,22 @@ def read_samples(path: Path) -> dict[str, Int64]:
     try:
         with pa.memory_map(str(path)) as source:
             table = pa.ipc.open_file(source).read_all()
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         raise MissingError(f"not a readable samples file: {error}", where=path) from error
-    columns = {name: table[name].to_numpy().astype(np.int64) for name in table.column_names if name != "replica"}
-    columns["replica"] = table["replica"].combine_chunks().indices.fill_null(-1).to_numpy().astype(np.int64)
+    numbers = [name for name in SCHEMA.names if name != _REPLICA]
+    same = table.schema.names == SCHEMA.names and table.schema.types == SCHEMA.types
+    if not same or any(table[name].null_count for name in numbers):
+        found = "a number is wanting" if same else f"its columns are {', '.join(table.schema.names)}"
+        raise MissingError(
+            f"not a readable samples file: {found}",
+            where=path,
+            expected=f"{', '.join(SCHEMA.names)}, of the types that a run writes",
+        )
+    columns = {name: table[name].to_numpy().astype(np.int64) for name in numbers}
+    columns[_REPLICA] = _replicas(table[_REPLICA])
     return columns
+
+
+def _replicas(column: pa.ChunkedArray) -> Int64:
+    indices = [chunk.indices.fill_null(NONE).to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    return np.concatenate([np.zeros(0, np.int64), *indices]).astype(np.int64)

@@ -76,3 +76,22 @@ def test_a_sample_that_no_replica_was_given(tmp_path: Path) -> None:
     path = tmp_path / "samples.arrow"
     write_samples(path, columns(3), np.array([1, -1, 0], np.int16), ["east", "west"])
     assert read_samples(path)["replica"].tolist() == [1, -1, 0]
+
+
+@pytest.mark.parametrize("change", ["another type", "one less", "twice", "nulls"])
+def test_a_file_of_other_columns(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "samples.arrow"
+    write_samples(path, columns(2), np.zeros(2, np.int16), ["0"])
+    with pa.memory_map(str(path)) as source:
+        table = pa.ipc.open_file(source).read_all()
+        changed = {
+            "another type": lambda: table.set_column(0, "index", pa.array([0.5, 1.5])),
+            "one less": lambda: table.drop_columns(["finish"]),
+            "twice": lambda: table.append_column("index", table["index"]),
+            "nulls": lambda: table.set_column(3, "done_ns", pa.array([None, 1], pa.int64())),
+        }[change]()
+        other = tmp_path / "other.arrow"
+        with pa.OSFile(str(other), "wb") as sink, pa.ipc.new_file(sink, changed.schema) as writer:
+            writer.write_table(changed)
+    with pytest.raises(MissingError, match=r"not a readable samples file: (its columns are|a number is wanting)"):
+        read_samples(other)
