@@ -197,7 +197,7 @@ def _watch(leg: PlannedLeg, group: ClientGroup, name: str) -> Watch:
     timeouts_s = [leg.config.watchdog_s, http_engine(leg).clients.request_timeout_s or 0.0]
     if isinstance(leg.rules, TrajectoryRules):
         timeouts_s.append(turn_timeout_s(leg.rules) + _LATER_S)  # so long the client itself waits for a turn
-    return Watch(name, group.serving.ending, max(timeouts_s), group.observer)
+    return Watch(name, group.serving.ending, max(timeouts_s), group.observer, group.serving.occupancy)
 
 
 def _judgement(leg: PlannedLeg, group: ClientGroup, started: _Started, asked: Asked) -> Judgement:

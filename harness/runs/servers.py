@@ -21,9 +21,10 @@ from harness.engines.launch import probe, weights
 from harness.engines.launch.fleet import Fleet, running
 from harness.engines.launch.plan import ServerPlan
 from harness.engines.launch.planning import Surroundings, plan_servers
+from harness.engines.metrics import of_servers
 from harness.env import TIKTOKEN_ENCODINGS_BASE, cache_dir
 from harness.errors import ConfigError, MissingError
-from harness.events import Note, Observer
+from harness.events import Note, Observer, Occupancy
 from harness.rules import engine_keys
 from harness.runs.server_state import RunningServers, read_state
 
@@ -51,6 +52,10 @@ class Serving:
 
     Of servers at ``engine.endpoints`` nothing is known but what their connections tell.
     """
+
+    def occupancy(self) -> Occupancy | None:
+        """How full they are together, as their ``/metrics`` say; None where one of them does not within a second."""
+        return of_servers(self.server, [url for _, url in self.endpoints])
 
 
 @contextmanager

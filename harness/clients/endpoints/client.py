@@ -14,11 +14,13 @@ from typing import Final
 from harness.clients.endpoints.config import CONFIG
 from harness.clients.endpoints.program import ClientProgram, client_environment
 from harness.clients.endpoints.progress import Progress, last_progress
+from harness.clients.rates import Rates
+from harness.clients.watching import AskOccupancy, OccupancyWatch, nobody_tells
 from harness.engines.ended import how_it_ended
 from harness.engines.launch import supervisor
 from harness.engines.launch.process import last_lines
 from harness.errors import EngineDied, MissingError, RunBroke
-from harness.events import LegProgress, Observer
+from harness.events import LegProgress, Observer, Occupancy
 
 CLIENT_LOG: Final = "client.log"
 """What the client prints, in the run's folder."""
@@ -35,14 +37,15 @@ _LOG_LINES: Final = 12
 class Watch:
     """What a run of the client is watched by.
 
-    ``ending`` tells which server ended and how, None while all run. A run in which nothing comes back for ``stall_s``
-    while samples are outstanding is ended as broken.
+    ``ending`` tells which server ended and how, None while all run; ``occupancy`` how full they are. A run in which
+    nothing comes back for ``stall_s`` while samples are outstanding is ended as broken.
     """
 
     leg: str
     ending: Callable[[], str | None]
     stall_s: float
     observer: Observer
+    occupancy: AskOccupancy = nobody_tells
 
 
 def command(program: ClientProgram) -> list[str]:
@@ -59,7 +62,8 @@ def run_client(program: ClientProgram, folder: Path, watch: Watch) -> None:
     log = folder / CLIENT_LOG
     process = _start(command(program), folder, log)
     try:
-        _follow(process, log, watch)
+        with OccupancyWatch(watch.occupancy) as servers:
+            _follow(process, log, watch, servers)
     except BaseException:
         _stop(process)
         raise
@@ -85,9 +89,10 @@ def _start(words: Sequence[str], folder: Path, log: Path) -> subprocess.Popen[by
         raise MissingError(f"the endpoints client cannot be started: {error.strerror}", where=folder) from None
 
 
-def _follow(process: subprocess.Popen[bytes], log: Path, watch: Watch) -> None:
+def _follow(process: subprocess.Popen[bytes], log: Path, watch: Watch, servers: OccupancyWatch) -> None:
     started = moved = told = time.monotonic()
     seen: Progress | None = None
+    rates = Rates(time.monotonic_ns())
     while how_it_ended(process) is None:
         time.sleep(_LOOK_S)
         now, progress = time.monotonic(), last_progress(log)
@@ -95,8 +100,7 @@ def _follow(process: subprocess.Popen[bytes], log: Path, watch: Watch) -> None:
             seen, moved = progress, now
         if seen is not None and now - told >= _TELL_S:
             told = now
-            good = seen.done - seen.failed
-            watch.observer(LegProgress(watch.leg, now - started, seen.total, good, seen.failed))
+            watch.observer(_progress(watch.leg, now - started, seen, rates, servers.latest))
         if (ended := watch.ending()) is not None and (seen is None or not seen.over):
             raise EngineDied(f"the run broke: {ended}", where=log.parent, mend=f"see {log.name} there, and its log")
         if seen is not None and not seen.over and now - moved > watch.stall_s:
@@ -105,6 +109,20 @@ def _follow(process: subprocess.Popen[bytes], log: Path, watch: Watch) -> None:
                 where=log,
                 mend="look at the servers' logs; raise watchdog_s where single answers take that long",
             )
+
+
+def _progress(leg: str, elapsed_s: float, seen: Progress, rates: Rates, occupancy: Occupancy | None) -> LegProgress:
+    """What the client's bar tells, and how fast it grows; of latencies and tokens it says nothing while it runs."""
+    pace = rates.pace(time.monotonic_ns(), seen.done - seen.failed)
+    return LegProgress(
+        leg,
+        elapsed_s,
+        seen.total,
+        seen.done,
+        seen.failed,
+        samples_per_s=pace.answers_per_s,
+        occupancy=occupancy,
+    )
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

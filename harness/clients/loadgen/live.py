@@ -12,7 +12,6 @@ import math
 import os
 import time
 from array import array
-from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from harness.clients.loadgen.record import Record
 from harness.clients.loadgen.turn_record import TurnRecord
+from harness.clients.rates import Rates
 from harness.engines.base import NOT_TOLD
 from harness.ledger.samples import Int64
 
@@ -27,7 +27,6 @@ GROWTH: Final = 1.02
 """A bucket's upper bound over its lower one. Its middle is told, which is wrong by half of it at most: 1 %."""
 LOWEST_NS: Final = 1_000
 HIGHEST_NS: Final = 10**15
-WINDOW_S: Final = 10.0
 
 _BUCKETS: Final = math.ceil(math.log(HIGHEST_NS / LOWEST_NS, GROWTH))
 _BUCKETS_AN_E: Final = 1 / math.log(GROWTH)
@@ -152,26 +151,6 @@ class Latencies:
             self._ids, self._issued_ns, self._first_ns = self._ids[left], self._issued_ns[left], self._first_ns[left]
 
 
-class Rates:
-    """Answers and tokens a second over the last ten seconds."""
-
-    def __init__(self, now_ns: int) -> None:
-        self._seen: deque[tuple[int, int, int]] = deque([(now_ns, 0, 0)])
-
-    def told(self, now_ns: int, answered: int, tokens: int | None) -> dict[str, float | None]:
-        """From totals since the start; ``tokens`` is None where nobody tells them."""
-        seen = self._seen
-        seen.append((now_ns, answered, tokens or 0))
-        while len(seen) > 2 and now_ns - seen[1][0] >= WINDOW_S * 1e9:
-            seen.popleft()
-        began_ns, answered_before, tokens_before = seen[0]
-        span_s = (now_ns - began_ns) / 1e9
-        if not answered or not span_s > 0:
-            return {"samples_per_s": None, "tokens_per_s": None}
-        tokens_per_s = None if tokens is None else (tokens - tokens_before) / span_s
-        return {"samples_per_s": (answered - answered_before) / span_s, "tokens_per_s": tokens_per_s}
-
-
 class SampleFigures:
     """Reads the notes of a SUT as they grow. Only in scenarios that are ``timed`` latencies are looked at."""
 
@@ -271,8 +250,9 @@ class LiveFigures:
             running += self._turns.look()
             tokens, told["turns"] = self._turns.tokens, self._turn_record.answered_count
             answered = self._turn_record.answered_count
-        rates = self._rates.told(time.monotonic_ns(), answered, tokens)
-        return told | rates | {"running": running}
+        pace = self._rates.pace(time.monotonic_ns(), answered, tokens)
+        told |= {"samples_per_s": pace.answers_per_s, "tokens_per_s": pace.tokens_per_s}
+        return told | {"running": running}
 
 
 class ProgressPipe:

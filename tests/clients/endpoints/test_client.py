@@ -170,7 +170,10 @@ def test_one_in_which_nothing_comes_back_is_ended(
         run_client(program, folder, watch(events, stall_s=1.0))
     assert (folder / "interrupted").exists()  # it was asked before it was made to
     assert not client_processes(folder)
-    assert any(isinstance(event, LegProgress) and event.issued == 120 for event in events)
+    told = [event for event in events if isinstance(event, LegProgress)]
+    assert told[-1].issued == 120 and told[-1].completed == 1
+    assert told[-1].samples_per_s is not None and told[-1].samples_per_s >= 0
+    assert (told[-1].tokens_per_s, told[-1].running, told[-1].occupancy) == (None, (), None)
 
 
 def test_one_that_does_not_hear_is_killed(

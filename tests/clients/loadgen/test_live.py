@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.clients.loadgen import live
 from harness.clients.loadgen.live import (
     GROWTH,
     HIGHEST_NS,
@@ -22,7 +21,6 @@ from harness.clients.loadgen.live import (
     Latencies,
     LiveFigures,
     ProgressPipe,
-    Rates,
 )
 from harness.clients.loadgen.record import Record, pack_done, pack_first, pack_issued
 from harness.clients.loadgen.turn_order import Trajectory
@@ -227,13 +225,6 @@ def test_of_what_was_answered_nothing_is_kept() -> None:
     assert latencies._names["latency"].count == 50_000
 
 
-def test_rates_are_those_of_the_last_seconds() -> None:
-    rates = Rates(0)
-    for second in range(1, 31):
-        told = rates.told(second * 10**9, 100 * min(second, 20), None if second < 5 else 1000 * second)
-    assert told == {"samples_per_s": 0.0, "tokens_per_s": 1000.0}
-
-
 def test_turns_have_figures_of_their_own(tmp_path: Path) -> None:
     notes, turns = Notes(), TurnRecord(tmp_path / "replies")
     figures = LiveFigures(notes.record, turns, scenario="Server")
@@ -270,4 +261,3 @@ def test_the_longest_line_fits_a_pipe_in_one_piece() -> None:
     each = [{"name": name, "p50_ns": 1.2345678901234567e15, "p99_ns": 1.2345678901234567e15} for name in names]
     line = {"issued": 10**12, "completed": 10**12, "failed": 10**12, "turns": 10**12, "running": each}
     assert len(json.dumps(line)) < 4096
-    assert live.WINDOW_S == 10.0
