@@ -72,8 +72,8 @@ def client_margins(log: EndpointsLog, pack: RulePack, benchmark: str, scenario: 
 def accuracy_margins(
     figures: Mapping[str, float | None], pack: RulePack, benchmark: str, scenario: str, layout: LayoutName
 ) -> tuple[Margin, ...]:
-    """Those of an accuracy leg, which closed and network must meet. ``figures`` are by key, the metric first: None where
-    samples are unscored or failed, which meets none.
+    """Those of an accuracy leg, which closed and network must meet. ``figures`` are by key, the metric first: None
+    where samples are unscored or failed, which meets none.
     """
     rules = pack.benchmarks.get(benchmark)
     if rules is None or applied(rules, scenario) is None:
