@@ -105,8 +105,8 @@ def _estimates(series: Document, per_unit: float) -> str:
     told = series.child("early_stopping_percentiles")
     if told is None:
         return ""
-    found = {name: told.number(name) for name in told.data}
-    known = [f"p{float(n):g} {v / per_unit:,.2f}" for n, v in found.items() if v is not None and _is_number(n)]
+    found = sorted((float(name), told.number(name)) for name in told.data if _is_number(name))
+    known = [f"p{percent:g} {value / per_unit:,.2f}" for percent, value in found if value is not None]
     return f"; early-stopping estimates: {', '.join(known) or 'none, too few samples'}"
 
 

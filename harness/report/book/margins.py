@@ -63,8 +63,9 @@ def client_margins(log: EndpointsLog, pack: RulePack, benchmark: str, scenario: 
     found = [*_latencies(limits, lambda name: _told(lambda: log.percentile(name.lower(), 99)))]
     duration_ns = _told(lambda: log.number(DURATION_NS))
     found.append(_duration(pack, duration_ns))
-    if rules is not None and rules.min_samples_issued is not None:
-        least, issued = rules.min_samples_issued, _told(lambda: log.integer(ISSUED))
+    if rules is not None:
+        whole = rules.datasets.get(PERFORMANCE, pack.benchmark(benchmark).datasets[PERFORMANCE])
+        least, issued = rules.min_samples_issued or whole, _told(lambda: log.integer(ISSUED))
         found.append(margin("samples issued", "samples", issued, least.value, "at least", least.source))
     return tuple(found)
 
