@@ -117,6 +117,7 @@ bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/torch_engine.py
 	$(PY) benchmarks/torch_sessions.py
 	$(PY) benchmarks/harness_overhead.py
+	$(PY) benchmarks/progress_cost.py
 	$(PY) benchmarks/gate.py
 	$(PY) benchmarks/scoring.py
 	$(PY) benchmarks/building_requests.py
