@@ -127,6 +127,21 @@ class Rate(_Strict):
     origin: str
 
 
+class ProbeEcho(_Strict):
+    """Of a short run that a search for a rate made: which search (a number of its row's), the how manieth probe of it,
+    the rate that was asked for and why, and what it came to. ``outcome`` is None where nobody judged it.
+
+    A run of full length that a search made to confirm its rate is no probe.
+    """
+
+    search: str
+    number: int = Field(ge=1)
+    rate: float = Field(gt=0)
+    purpose: str
+    outcome: Literal["pass", "fail", "undecided"] | None = None
+    reason: str = ""
+
+
 class Warmup(_Strict):
     """What was run before StartTest, from prompts outside the data set."""
 
@@ -329,6 +344,7 @@ class RunRecord(_Strict):
     loadgen_settings: dict[str, str]
     rate: Rate | None
     warmup: Warmup | None = None
+    probe: ProbeEcho | None = None
     not_submittable: list[str]
     deviations: list[str]
     hashes: dict[str, str] = Field(default_factory=dict)

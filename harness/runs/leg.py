@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from harness.engines.group import EngineGroup
 from harness.errors import EngineDied, Interrupted, MissingError, RunBroke
 from harness.events import LegFinished, LegStarted, Note, Observer
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
-from harness.ledger import ResultsStore, RunRecord, State, write_record
-from harness.ledger.record import AuditConfigEcho, DatasetEcho, Warmup
+from harness.ledger import Fingerprint, ResultsStore, RunRecord, State, write_record
+from harness.ledger.record import AuditConfigEcho, DatasetEcho, ProbeEcho, Rate, Warmup
 from harness.ledger.store import AUDIT_CONFIG, USER_CONF, write_atomically
 from harness.machine.capture import captured
 from harness.runs.echoes import engine_echo
@@ -89,8 +89,14 @@ class Group:
         self.observer(Note(line))
 
 
-def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
-    """Runs one leg to its end and returns its record.
+def as_it_is(folder: Path, record: RunRecord) -> RunRecord:
+    """Notes nothing more of a run that was measured."""
+    return record
+
+
+def run_leg(leg: PlannedLeg, group: Group, noted: Callable[[Path, RunRecord], RunRecord] = as_it_is) -> RunRecord:
+    """Runs one leg to its end and returns its record. ``noted`` adds to that of a run that was measured, before it is
+    judged; what it raises leaves the run measured.
 
     Raises RunBroke, EngineDied or Interrupted where it did not end as legs end; its folder then says so.
     """
@@ -111,8 +117,27 @@ def run_leg(leg: PlannedLeg, group: Group) -> RunRecord:
         group.observer(LegFinished(leg.name, ended.state.value, ended.note or ""))
         raise
     # A disk that is full just now leaves it running; the next harness in the folder sees that it was measured.
-    record = measured(folder, record, outcome)
+    record = noted(folder, measured(folder, record, outcome))
     return judge(leg, folder, record, outcome, dataset, group.benchmark, group.observer)
+
+
+def expected_rate(leg: PlannedLeg, group: Group) -> Rate:
+    """The rate that a leg would ask at, after a warm-up; see :func:`~harness.runs.rates.target_qps`."""
+    dataset = _dataset(leg, group)
+    check_lengths(leg, dataset.prompt_tokens, group.engine.info)
+    sampling = group.benchmark.sampling(leg.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
+    warmup = _warm_up(leg, group, sampling)
+    return target_qps(leg, warmup, group.store, fingerprint_of(leg, group), _turns_a_row(leg, dataset))
+
+
+def fingerprint_of(leg: PlannedLeg, group: Group) -> Fingerprint:
+    """What a run of the leg would have in common with others, as the machine and the engine are now."""
+    return fingerprint(leg, group.engine.info, _hashes(leg, group), captured(group.engine.info.versions).machine)
+
+
+def _hashes(leg: PlannedLeg, group: Group) -> dict[str, str]:
+    tables = tables_of(leg, group.benchmark)
+    return {name: table.sha256 for name, table in group.datasets.items() if name in tables}
 
 
 def _dataset(leg: PlannedLeg, group: Group) -> Dataset:
@@ -120,9 +145,8 @@ def _dataset(leg: PlannedLeg, group: Group) -> Dataset:
 
 
 def _warm_up(leg: PlannedLeg, group: Group, sampling: Sampling) -> Warmup:
-    questions = group.benchmark.warmup_prompts(
-        leg.config.warmup.requests, like=_dataset(leg, group), seed=leg.config.seed
-    )
+    requests = 0 if leg.probe is not None and leg.probe.warm else leg.config.warmup.requests
+    questions = group.benchmark.warmup_prompts(requests, like=_dataset(leg, group), seed=leg.config.seed)
     patience_s = min(_PATIENCE_S, leg.config.watchdog_s)
     work = group.store.root / leg.system / leg.benchmark
     work.mkdir(parents=True, exist_ok=True)
@@ -135,13 +159,11 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
     info = group.engine.info
     found = captured(info.versions)
     machine = found.machine
-    tables = tables_of(leg, group.benchmark)
-    hashes = {name: table.sha256 for name, table in group.datasets.items() if name in tables}
-    print_ = fingerprint(leg, info, hashes, machine)
+    print_ = fingerprint(leg, info, _hashes(leg, group), machine)
     rate = target_qps(leg, warmup, group.store, print_, _turns_a_row(leg, dataset))
     settings = loadgen_settings(leg, rate, dataset.rows, whole=dataset.whole, trajectories=dataset.trajectories)
     echo = DatasetEcho(name=dataset.name, rows=group.rows(dataset), sha256=dataset.sha256, stand_in=dataset.stand_in)
-    run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, leg.leg)
+    run_id, folder = group.store.new_attempt(leg.system, leg.benchmark, leg.scenario, leg.kept_as)
     write_atomically(folder / USER_CONF, settings.conf)
     if leg.audit is not None:
         write_atomically(folder / AUDIT_CONFIG, leg.audit.content.decode())
@@ -162,12 +184,20 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
         loadgen_settings={str(s).split(" = ")[0]: s.value for s in user_conf.parse(settings.conf)},
         rate=rate,
         warmup=warmup,
+        probe=_probe_echo(leg, rate),
         not_submittable=[*not_submittable(leg, info, echo), *only_for_analysis(leg)],
         deviations=[*deviations(leg), *group.benchmark.deviations(leg.which)],
         audit_config=_audit_echo(leg.audit),
     )
     write_record(folder, record)
     return folder, record, settings
+
+
+def _probe_echo(leg: PlannedLeg, rate: Rate) -> ProbeEcho | None:
+    of = leg.probe
+    if of is None:
+        return None
+    return ProbeEcho(search=of.search, number=of.number, rate=rate.target_qps, purpose=of.purpose)
 
 
 def _beside(leg: PlannedLeg, group: Group) -> Beside:

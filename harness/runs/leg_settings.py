@@ -145,7 +145,9 @@ def not_submittable(leg: PlannedLeg, engine: EngineInfo, dataset: DatasetEcho) -
     if dataset.stand_in:
         counted = dataset.rows != ruled and not (leg.of_trajectories and leg.leg == PERFORMANCE)
         reasons.append(f"stand-in data set of {dataset.rows} rows (the round's: {ruled})" if counted else STAND_IN)
-    if leg.test_run:
+    if leg.probe is not None:
+        reasons.append("probe of find_target_qps (short)")
+    elif leg.test_run:
         reasons.append("short run (--test_run)")
     return reasons
 

@@ -32,6 +32,18 @@ ASKS: Mapping[str, Which] = {
     "TEST09": "performance",
 }
 """What a leg asks of the data set."""
+PROBE = "probe"
+"""What the ledger calls short performance legs that a search for a rate makes; they are none of the row's legs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOf:
+    """Of which search a leg is a probe, and the how manieth; ``warm``: the engine has just answered others."""
+
+    search: str
+    number: int
+    purpose: str
+    warm: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +80,16 @@ class PlannedLeg:
     audit: AuditFile | None = None
     stands_in_for: str | None = None
     engine_notes: tuple[str, ...] = ()
+    probe: ProbeOf | None = None
+    """A short performance leg that a search makes; ``config.test_run`` is then what it is shortened to."""
+    rate_from: str = "configured"
+    """Who says ``target_qps`` where it is a number."""
 
     def __post_init__(self) -> None:
         if (self.audit is not None) != (self.leg in AUDITS):
             raise ValueError(f"a leg {self.leg} with the settings {self.audit}")
+        if self.probe is not None and not (self.test_run and self.leg == PERFORMANCE):
+            raise ValueError(f"a probe that is no short performance leg: {self.leg}")
 
     @property
     def rules(self) -> BenchmarkRules:
@@ -109,9 +127,14 @@ class PlannedLeg:
         return MODES[self.leg]
 
     @property
+    def kept_as(self) -> str:
+        """What the ledger calls it: probes are apart from the legs of the row."""
+        return self.leg if self.probe is None else PROBE
+
+    @property
     def name(self) -> str:
         """For people: ``system/benchmark/scenario/leg``."""
-        return f"{self.system}/{self.benchmark}/{self.scenario}/{self.leg}"
+        return f"{self.system}/{self.benchmark}/{self.scenario}/{self.kept_as}"
 
 
 def plan(project: Project, selection: Selection, pack: RulePack) -> list[PlannedLeg]:

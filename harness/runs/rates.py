@@ -53,7 +53,7 @@ def _scenario_rate(
         return Rate(target_qps=rate * wanted.offline_share, origin=f"{run.record.id} x {wanted.offline_share}")
     if isinstance(wanted, UnmeasuredRate):
         return Rate(target_qps=wanted.guess, origin=f"unmeasured, first guess {wanted.arithmetic}")
-    return Rate(target_qps=wanted, origin="configured")
+    return Rate(target_qps=wanted, origin=leg.rate_from)
 
 
 def _offline_run(leg: PlannedLeg, store: ResultsStore, fingerprint: Fingerprint) -> StoredRun:

@@ -54,6 +54,21 @@ def run_legs(
         ]
 
 
+@contextmanager
+def group_up(
+    legs: Sequence[PlannedLeg], *, store: ResultsStore, data_dir: Path, command: list[str], observer: Observer
+) -> Iterator[Group]:
+    """The engine and the data of legs that share one, for runs that are decided on while it serves. The results folder
+    is held meanwhile.
+    """
+    session = _Session(store, data_dir, command, observer, resume=False)
+    benchmark = benchmarks.get(legs[0].benchmark, legs[0].pack, legs[0].config.agentic)
+    with store.lock():
+        end_dead_runs(store, observer)
+        with session.group(list(legs), benchmark, read_tables(legs, benchmark, data_dir)) as group:
+            yield group
+
+
 def _check_reference(legs: Sequence[PlannedLeg]) -> None:
     """ConfigError, before anything starts, where the clone that is named cannot verify the audits."""
     reference = Reference.from_environment()
@@ -86,15 +101,20 @@ class _Session:
         if done is not None and not to_run:
             return [self._kept(leg, done) for leg in legs]
         self._check_scoring(to_run, benchmark, datasets)
-        whole_rows = {name: table.rows for name, table in datasets.items()}
-        datasets = self._prepared(legs, benchmark, datasets)
-        with self._engine(legs, benchmark, datasets) as engine:
-            group = Group(
-                benchmark, datasets, self._data_dir, engine, self._store, self._command, self._observer, whole_rows
-            )
+        with self.group(legs, benchmark, datasets) as group:
             if done is not None:
-                done.engine = engine.info
+                done.engine = group.engine.info
             return [self._run(leg, group, done) for leg in legs]
+
+    @contextmanager
+    def group(self, legs: list[PlannedLeg], benchmark: Benchmark, datasets: Mapping[str, Dataset]) -> Iterator[Group]:
+        """What legs share while they run: tables made ready, then an engine."""
+        whole_rows = {name: table.rows for name, table in datasets.items()}
+        prepared = self._prepared(legs, benchmark, datasets)
+        with self._engine(legs, benchmark, prepared) as engine:
+            yield Group(
+                benchmark, prepared, self._data_dir, engine, self._store, self._command, self._observer, whole_rows
+            )
 
     def _run(self, leg: PlannedLeg, group: Group, done: Done | None) -> RunRecord:
         if done is not None and done.record(leg) is not None:

@@ -20,7 +20,7 @@ from harness.runs.leg_settings import (
     only_for_analysis,
     output_cap,
 )
-from harness.runs.plan import PlannedLeg
+from harness.runs.plan import PlannedLeg, ProbeOf
 from tests.runs.made_legs import PACK, agentic, engine_info, leg
 
 RULES = PACK.benchmark("gpt-oss-120b")
@@ -273,3 +273,15 @@ def test_a_stand_in_of_trajectories_is_not_measured_by_rows_of_the_round() -> No
     assert "stand-in data set" in not_submittable(agentic(), engine_info(), stand_in)
     told = not_submittable(agentic("SingleStream", "accuracy"), engine_info(), stand_in)
     assert "stand-in data set of 150 rows (the round's: 995)" in told
+
+
+def test_a_probe_says_that_it_is_one_and_not_that_test_run_was_asked_for() -> None:
+    """It is a short performance leg under a name of its own."""
+    probe = dataclasses.replace(leg("Server", short=True), probe=ProbeOf("01", 2, "halves the bracket", warm=True))
+    echo = DatasetEcho(name="x", rows=6396, sha256="", stand_in=False)
+    assert not_submittable(probe, engine_info(not_submittable=()), echo) == ["probe of find_target_qps (short)"]
+    assert probe.kept_as == "probe"
+    assert probe.name == "BOX/gpt-oss-120b/Server/probe"
+    for other in (leg("Server"), leg("Server", "accuracy", short=True)):
+        with pytest.raises(ValueError, match="no short performance leg"):
+            dataclasses.replace(other, probe=probe.probe)
