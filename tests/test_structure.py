@@ -63,6 +63,9 @@ HEAVY = {
     "tensorrt_llm": set(),
     "starlette": {"serve/app.py", "serve/line.py"},
     "uvicorn": {"serve/line.py", "serve/server.py"},
+    "matplotlib": {"report/page/cards.py", "report/page/paper.py", "report/page/plots.py", "report/page/svg.py"},
+    "jinja2": {"report/page/render.py"},
+    "markupsafe": {"report/page/render.py", "report/page/svg.py"},
     "mlperf_loadgen": {"clients/loadgen/sut.py", "clients/loadgen/worker.py"},
 }
 

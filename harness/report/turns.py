@@ -23,17 +23,23 @@ def turn_tables(report: TurnReport) -> Group:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, title="turns", title_justify="left")
     for column in ("", "mean", "p50", "p90", "p99", "max", "of"):
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    for name, cells in turn_spreads(report):
+        table.add_row(name, *cells)
+    parts: list[RenderableType] = [table]
+    parts += [escape(line) for line in turn_lines(report)]
+    return Group(*parts)
+
+
+def turn_spreads(report: TurnReport) -> Iterator[tuple[str, list[str]]]:
+    """Times and lengths by name: mean, p50, p90, p99, the largest, and of how many."""
     for name, spread, unit in _times(report):
-        table.add_row(name, *_cells(spread, unit))
+        yield name, _cells(spread, unit)
     for name, lengths in (
         ("input tokens", report.input_tokens),
         ("output tokens", report.output_tokens),
         ("cached tokens", report.cached_tokens),
     ):
-        table.add_row(name, *_cells(lengths.tokens, 1, digits=0))
-    parts: list[RenderableType] = [table]
-    parts += [escape(line) for line in _lines(report)]
-    return Group(*parts)
+        yield name, _cells(lengths.tokens, 1, digits=0)
 
 
 def _times(report: TurnReport) -> Iterator[tuple[str, Spread | None, float]]:
@@ -52,7 +58,8 @@ def _cells(spread: Spread | None, unit: float, digits: int = 2) -> list[str]:
     return [*(f"{each:,.{digits if each < _WHOLE else 0}f}" for each in shown), f"{spread.count:,}"]
 
 
-def _lines(report: TurnReport) -> Iterator[str]:
+def turn_lines(report: TurnReport) -> Iterator[str]:
+    """Counts, rates, scores and lengths, a sentence each."""
     turns, whole = report.turns, report.trajectories
     yield (
         f"turns: {turns.answered:,} answered, {turns.failed:,} failed, {turns.skipped:,} skipped"
