@@ -77,6 +77,8 @@ class TimeLine:
     starts_s: tuple[float, ...]
     values: tuple[float, ...]
     about: str = ""
+    limit: Limit | None = None
+    """Of a percentile over time: what the whole run's is held against."""
 
     def __post_init__(self) -> None:
         if not self.values or len(self.starts_s) != len(self.values):

@@ -9,16 +9,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from harness.ledger.sample_times import AnswerTimes, Values
+from harness.ledger.sample_times import AnswerTimes
 from harness.ledger.samples import NONE, Int64, SampleState
-from harness.report.book import timeline
 from harness.report.book.content import Figure, Unit
 from harness.report.book.distributions import Named, distribution
 from harness.report.book.limits import Limits
-from harness.report.book.timeline import percentile_lines, rate_line, spans_for, under_way_line
+from harness.report.book.timeline import ANSWERS_A_PERCENTILE, percentile_lines, rate_line, spans_for, under_way_line
 
 _NS_PER_MS: Final = 1e6
 _WHOLE: Final = "no first token was told before the end of its answer: answers came whole"
+_SINGLES: Final = "no answer has more than one counted token"
+_ENDED: Final = "by when answers ended"
 _UNCOUNTED: Final = "nobody counted the tokens of {}"
 
 
@@ -82,7 +83,7 @@ class _Names:
             tpot=replace(tpot, limit=limits.tpot),
             input_tokens=words.named("input_tokens", "Input tokens", "tokens", f"of all {words.many} ({words.file})"),
             output_tokens=words.named("output_tokens", "Output tokens", "tokens", over),
-            rate=words.named("throughput", "Answers a second", "samples/s", "by when answers ended"),
+            rate=words.named("throughput", "Answers a second", "samples/s", _ENDED),
             tokens_rate=words.named(
                 "token_throughput", "Output tokens a second", "tokens/s", "an answer's tokens count when it ended"
             ),
@@ -96,14 +97,14 @@ class _Names:
 
     def all(self) -> tuple[Named, ...]:
         times, lengths = (self.latency, self.ttft, self.tpot), (self.input_tokens, self.output_tokens)
-        over_time = (_over_time(self.latency), _over_time(self.ttft))
-        return (*times, *lengths, self.rate, self.tokens_rate, self.under_way, *over_time)
+        return (*times, *lengths, self.rate, self.tokens_rate, self.under_way, *self.over_time())
 
-
-def _over_time(named: Named) -> Named:
-    return Named(
-        f"{named.key}_over_time", f"{named.title} over the run", named.unit, named.limit, "by when answers ended"
-    )
+    def over_time(self) -> tuple[Named, ...]:
+        """Latency, TTFT and TPOT by when answers ended."""
+        return tuple(
+            replace(named, key=f"{named.key}_over_time", title=f"{named.title} over the run", about=_ENDED)
+            for named in (self.latency, self.ttft, self.tpot)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,7 @@ class _Figures:
             return
         yield distribution(names.ttft, answers.ttft_ns, per_unit=_NS_PER_MS)
         tpot = answers.tpot_ns
-        why = "no answer has more than one counted token"
-        yield distribution(names.tpot, tpot, per_unit=_NS_PER_MS) if len(tpot) else names.tpot.missing(why)
+        yield distribution(names.tpot, tpot, per_unit=_NS_PER_MS) if len(tpot) else names.tpot.missing(_SINGLES)
 
     def _lengths(self, names: _Names) -> Iterator[Figure]:
         for named, tokens, least, what in (  # a prompt has a token at least: 0 is what is written where nobody counts
@@ -159,7 +159,8 @@ class _Figures:
 
     def _over_time(self, names: _Names) -> Iterator[Figure]:
         answers = self.answers
-        begins, ends = int(self._begun().min()), int(answers.done_ns.max())
+        begun, ended = self._under_way()
+        begins, ends = int(begun.min()), int(answers.done_ns.max())
         spans = spans_for(len(answers), begins, ends)
         yield rate_line(names.rate, answers.done_ns, spans)
         if answers.counted.all():
@@ -167,19 +168,19 @@ class _Figures:
         else:
             why = _UNCOUNTED.format(f"{int((~answers.counted).sum()):,} answers")
             yield names.tokens_rate.missing(why)
-        yield under_way_line(names.under_way, *self._under_way(), spans)
-        wide = spans_for(len(answers), begins, ends, each=timeline.ANSWERS_A_PERCENTILE)
-        yield from self._percentiles(names.latency, answers.done_ns, answers.latency_ns, wide)
-        if answers.streamed:
-            yield from self._percentiles(names.ttft, answers.done_ns[answers.begun], answers.ttft_ns, wide)
+        yield under_way_line(names.under_way, begun, ended, spans)
+        wide = spans_for(len(answers), begins, ends, each=ANSWERS_A_PERCENTILE)
+        latency, ttft, tpot = names.over_time()
+        yield from percentile_lines(latency, answers.done_ns, answers.latency_ns, wide, per_unit=_NS_PER_MS)
+        if not answers.streamed:
+            yield from (named.missing(_WHOLE) for named in (ttft, tpot))
+            return
+        with_first = answers.done_ns[answers.begun]
+        yield from percentile_lines(ttft, with_first, answers.ttft_ns, wide, per_unit=_NS_PER_MS)
+        if len(answers.tpot_ns):
+            yield from percentile_lines(tpot, answers.tpot_done_ns, answers.tpot_ns, wide, per_unit=_NS_PER_MS)
         else:
-            yield _over_time(names.ttft).missing(_WHOLE)
-
-    def _percentiles(self, named: Named, done_ns: Int64, values: Values, spans: timeline.Spans) -> Iterator[Figure]:
-        yield from percentile_lines(_over_time(named), done_ns, values, spans, per_unit=_NS_PER_MS)
-
-    def _begun(self) -> Int64:
-        return self._under_way()[0]
+            yield tpot.missing(_SINGLES)
 
     def _under_way(self) -> tuple[Int64, Int64]:
         """When each was issued and ended, NONE of what was outstanding; failed ones are left out."""

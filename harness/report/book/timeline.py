@@ -24,7 +24,7 @@ ANSWERS_A_PERCENTILE: Final = 200
 _SHORTEST_NS: Final = 1_000_000
 """What a run lasts at least: one whose samples all have one time is no rate."""
 _NS_PER_S: Final = 1e9
-_PERCENTILES: Final = ((50, 0.5), (99, 0.99))
+_PERCENTILES: Final = (50.0, 99.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def under_way_line(named: Named, begun_ns: Int64, ended_ns: Int64, spans: Spans)
 
 def percentile_lines(named: Named, done_ns: Int64, values: Values, spans: Spans, *, per_unit: float) -> list[TimeLine]:
     """The 50th and the 99th percentile of the values whose answers ended in each span that has any. The keys and titles
-    are the given with ``_p50`` and ``, p50``, and so on.
+    are the given with ``_p50`` and ``, p50``, and so on; the limit goes with its percentile.
     """
     within = spans.of(done_ns)
     in_each = np.bincount(within, minlength=spans.count)
@@ -91,15 +91,16 @@ def percentile_lines(named: Named, done_ns: Int64, values: Values, spans: Spans,
     split = np.split(_by_span(within, values), np.cumsum(in_each[filled])[:-1])
     return [
         TimeLine(
-            key=f"{named.key}_p{percent}",
-            title=f"{named.title}, p{percent}",
+            key=f"{named.key}_p{percent:g}",
+            title=f"{named.title}, p{percent:g}",
             unit=named.unit,
             span_s=spans.length_s,
             starts_s=spans.starts_s(filled),
-            values=tuple(at_share(part, share) / per_unit for part in split),
+            values=tuple(at_share(part, percent / 100) / per_unit for part in split),
             about=named.about,
+            limit=named.limit if named.limit is not None and named.limit.percentile == percent else None,
         )
-        for percent, share in _PERCENTILES
+        for percent in _PERCENTILES
         if len(values)
     ]
 

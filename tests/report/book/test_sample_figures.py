@@ -37,7 +37,7 @@ def distribution_of(figures: dict[str, Figure], key: str) -> Distribution:
 def test_all_figures_of_a_run() -> None:
     columns = made_columns(5000, failed=7)
     figures = by_key(sample_figures(columns, LIMITS))
-    percentiles = {f"{key}_over_time_p{at}" for key in ("latency", "ttft") for at in (50, 99)}
+    percentiles = {f"{key}_over_time_p{at}" for key in TIMES for at in (50, 99)}
     assert set(figures) == TIMES | TOKENS | OVER_TIME | percentiles
     answered = columns["state"] == SampleState.ANSWERED
     latency = distribution_of(figures, "latency")
@@ -48,6 +48,9 @@ def test_all_figures_of_a_run() -> None:
     output = distribution_of(figures, "output_tokens")
     assert output.mean == pytest.approx(columns["answer_tokens"][answered].mean())
     assert all(edge == int(edge) for edge in output.edges)
+    for percent, limit in ((50, None), (99, TTFT)):
+        over_time = figures[f"ttft_over_time_p{percent}"]
+        assert isinstance(over_time, TimeLine) and over_time.limit == limit
     line = figures["token_throughput"]
     assert isinstance(line, TimeLine)
     assert sum(line.values) * line.span_s == pytest.approx(columns["answer_tokens"][answered].sum())
@@ -61,13 +64,13 @@ def test_answers_that_came_whole_have_no_first_tokens() -> None:
     columns = made_columns(50)
     for first in (np.full(50, NONE), columns["done_ns"]):
         figures = by_key(sample_figures({**columns, "first_token_ns": first}, LIMITS))
-        assert set(missing(figures)) == {"ttft", "tpot", "ttft_over_time"}
+        assert set(missing(figures)) == {"ttft", "tpot", "ttft_over_time", "tpot_over_time"}
         assert all("came whole" in why for why in missing(figures).values())
 
 
 def test_tokens_that_nobody_counted() -> None:
     figures = by_key(sample_figures(changed(made_columns(50), answer_tokens=NONE, prompt_tokens=0), LIMITS))
-    assert set(missing(figures)) == {"tpot", *TOKENS, "token_throughput"}
+    assert set(missing(figures)) == {"tpot", "tpot_over_time", *TOKENS, "token_throughput"}
     assert missing(figures)["token_throughput"] == "nobody counted the tokens of 50 answers"
 
 

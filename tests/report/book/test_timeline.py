@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from harness.ledger.sample_times import at_share
 from harness.ledger.samples import NONE
+from harness.report.book.content import Limit
 from harness.report.book.distributions import Named
 from harness.report.book.timeline import MAX_SPANS, Spans, percentile_lines, rate_line, spans_for, under_way_line
 
-NAMED = Named("x", "X", "ms", about="of answers")
+LIMIT = Limit(99.0, 5.0, inclusive=False, source="a rule")
+NAMED = Named("x", "X", "ms", LIMIT, "of answers")
 S = 10**9
 
 runs = st.lists(
@@ -83,6 +85,7 @@ def test_names_of_percentiles() -> None:
         ("x_p50", "X, p50", "ms", "of answers"),
         ("x_p99", "X, p99", "ms", "of answers"),
     ]
+    assert [line.limit for line in lines] == [None, LIMIT]
 
 
 def test_no_spans_are_refused() -> None:

@@ -1,0 +1,143 @@
+"""A run of LoadGen's in the results folder, for the report: its record, its own samples, and LoadGen's logs.
+
+What counts against limits is what LoadGen says; how values lie and went over time is of the harness's own samples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from harness.errors import HarnessError, MissingError
+from harness.gate.run_facts import MODES, PERFORMANCE, Expectation, RunFacts
+from harness.ledger.record import RunRecord, State
+from harness.ledger.samples import read_samples
+from harness.ledger.store import DETAIL, SAMPLES, StoredRun
+from harness.ledger.turn_report import TURN_REPORT, TurnReport, read_turn_report
+from harness.ledger.turns import TURNS, read_turns
+from harness.logs import DetailLog, LogError
+from harness.report.book.content import Figure, Margin, Missing, RunView
+from harness.report.book.limits import Limits, limits_of
+from harness.report.book.margins import accuracy_margins, audit_margins, loadgen_margins
+from harness.report.book.run_record import KILLED, no_rules, recorded
+from harness.report.book.sample_figures import SAMPLES as OF_SAMPLES
+from harness.report.book.sample_figures import TRAJECTORIES, Words, all_missing, sample_figures
+from harness.report.book.sample_figures import TURNS as OF_TURNS
+from harness.rules import RulePack
+
+_LEFT_NONE: Final = {
+    State.RUNNING: "the run goes on: {} is written at its end",
+    State.BROKEN: "the run broke and left no {}",
+    State.INTERRUPTED: "the run was interrupted and left no {}",
+}
+
+
+def loadgen_run(run: StoredRun, root: Path, pack: RulePack | None, *, alive: bool) -> RunView:
+    """The view of a run in the results folder ``root``; ``pack`` is its round's, None where there is none here.
+
+    ``alive`` is whether a harness works in the folder. Nothing that a run has or lacks raises: what cannot be read is
+    said in its place.
+    """
+    gathering = _Gathering(run, pack, alive=alive)
+    margins, notes = gathering.margins()
+    turns, turn_figures = gathering.turns()
+    return dataclasses.replace(
+        recorded(run, root, alive=alive),
+        margins=margins,
+        figures=(*gathering.samples(), *turn_figures),
+        turns=turns,
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Gathering:
+    run: StoredRun
+    pack: RulePack | None
+    alive: bool
+
+    @property
+    def record(self) -> RunRecord:
+        return self.run.record
+
+    def margins(self) -> tuple[tuple[Margin, ...], tuple[str, ...]]:
+        """The margins, and why there are fewer than there might be."""
+        record, pack = self.record, self.pack
+        if pack is None or record.id.benchmark not in pack.benchmarks:
+            return (), (no_rules(record, pack),)
+        found, notes = list(_of_accuracy_and_audits(record, pack)), []
+        if self._has_ended and record.id.leg in MODES:
+            try:
+                found = [*loadgen_margins(self._facts(pack)), *found]
+            except HarnessError as error:
+                notes.append(f"no margins from LoadGen's log: {error.what}")
+        return tuple(found), tuple(notes)
+
+    def samples(self) -> tuple[Figure, ...]:
+        """The figures of samples.arrow."""
+        record = self.record
+        timed = record.id.leg == PERFORMANCE
+        limits = limits_of(self.pack, record.id.benchmark, record.id.scenario) if timed else Limits()
+        words = OF_SAMPLES if record.turns is None else TRAJECTORIES
+        path = self.run.folder / SAMPLES
+        return self._figures(path, words, lambda: sample_figures(read_samples(path), limits, words))
+
+    def turns(self) -> tuple[TurnReport | None, tuple[Figure, ...]]:
+        """What turns.json tells, and the figures of turns.arrow; nothing where samples are no trajectories."""
+        folder = self.run.folder
+        if self.record.turns is None and not (folder / TURNS).is_file():
+            return None, ()
+        path = folder / TURNS
+        figures = self._figures(path, OF_TURNS, lambda: sample_figures(read_turns(path), Limits(), OF_TURNS))
+        if not (folder / TURN_REPORT).is_file():
+            why = "it is written when a performance leg is judged"
+            return None, (*figures, Missing("turns", "Figures of turns", f"there is no {TURN_REPORT}: {why}"))
+        try:
+            return read_turn_report(folder), figures
+        except MissingError as error:
+            return None, (*figures, Missing("turns", "Figures of turns", error.what))
+
+    def _figures(self, path: Path, words: Words, read: Callable[[], tuple[Figure, ...]]) -> tuple[Figure, ...]:
+        if not path.is_file():
+            return all_missing(self._why_none(path.name), words)
+        try:
+            return read()
+        except MissingError as error:
+            return all_missing(error.what, words)
+
+    def _why_none(self, name: str) -> str:
+        state = self.record.state
+        if state is State.RUNNING and not self.alive:
+            return f"{KILLED}; {name} would have been written at its end"
+        return _LEFT_NONE.get(state, "there is no {} in the run's folder").format(name)
+
+    @property
+    def _has_ended(self) -> bool:
+        return self.record.state in (State.FINISHED, State.MEASURED)
+
+    def _facts(self, pack: RulePack) -> RunFacts:
+        """What the gate's checks are told of the run: by the round, whatever it was shortened to."""
+        run_id, path = self.record.id, self.run.logs / DETAIL
+        if not path.is_file():
+            raise LogError(f"there is no {DETAIL}", path)
+        return RunFacts(
+            leg=run_id.leg,
+            scenario=run_id.scenario,
+            benchmark=run_id.benchmark,
+            pack=pack,
+            expectation=Expectation.of_round(pack, run_id.benchmark, run_id.scenario, run_id.leg),
+            detail=DetailLog.read(path),
+        )
+
+
+def _of_accuracy_and_audits(record: RunRecord, pack: RulePack) -> Iterator[Margin]:
+    run_id, accuracy = record.id, record.accuracy
+    if accuracy is not None and record.audit is None and record.audit_config is None:
+        figures = {accuracy.key: accuracy.value, **accuracy.also}
+        yield from accuracy_margins(figures, pack, run_id.benchmark, run_id.scenario, "loadgen")
+    if record.audit is not None:
+        rules = pack.benchmark(run_id.benchmark).audit_rules.get(run_id.leg)
+        yield from audit_margins(run_id.leg, record.audit, "" if rules is None else rules.verdict_file.source)
