@@ -69,7 +69,7 @@ class _Gathering:
         if pack is None or record.id.benchmark not in pack.benchmarks:
             return (), (no_rules(record, pack),)
         found, notes = list(_of_accuracy_and_audits(record, pack)), []
-        if self._has_ended and record.id.leg in MODES:
+        if self._has_ended and self._leg in MODES:
             try:
                 found = [*loadgen_margins(self._facts(pack)), *found]
             except HarnessError as error:
@@ -79,7 +79,7 @@ class _Gathering:
     def samples(self) -> tuple[Figure, ...]:
         """The figures of samples.arrow."""
         record = self.record
-        timed = record.id.leg == PERFORMANCE
+        timed = self._leg == PERFORMANCE
         limits = limits_of(self.pack, record.id.benchmark, record.id.scenario) if timed else Limits()
         words = OF_SAMPLES if record.turns is None else TRAJECTORIES
         path = self.run.folder / SAMPLES
@@ -115,6 +115,11 @@ class _Gathering:
         return _LEFT_NONE.get(state, "there is no {} in the run's folder").format(name)
 
     @property
+    def _leg(self) -> str:
+        """Which leg it is; the ledger keeps probes, which are performance legs, under another name."""
+        return self.record.id.leg if self.record.probe is None else PERFORMANCE
+
+    @property
     def _has_ended(self) -> bool:
         return self.record.state in (State.FINISHED, State.MEASURED)
 
@@ -124,11 +129,11 @@ class _Gathering:
         if not path.is_file():
             raise LogError(f"there is no {DETAIL}", path)
         return RunFacts(
-            leg=run_id.leg,
+            leg=self._leg,
             scenario=run_id.scenario,
             benchmark=run_id.benchmark,
             pack=pack,
-            expectation=Expectation.of_round(pack, run_id.benchmark, run_id.scenario, run_id.leg),
+            expectation=Expectation.of_round(pack, run_id.benchmark, run_id.scenario, self._leg),
             detail=DetailLog.read(path),
         )
 

@@ -337,12 +337,15 @@ def probe() -> dict[str, Any]:
 
 
 def test_probes_are_shown_and_are_never_the_rows(tmp_path: Path) -> None:
-    made_run(tmp_path, 10, probe=probe(), test_run=True)
+    made_run(tmp_path, 10, leg="probe", probe=probe(), test_run=True)
     book = gathered(tmp_path)
     assert only(book).probe and book.rows == ()
+    ttft = only(book).figures[1]
+    assert isinstance(ttft, Distribution) and ttft.limit is not None, "it is a performance leg"
+    assert only(book).notes == ("no margins from LoadGen's log: there is no mlperf_log_detail.txt",)
     assert dict(dict(only(book).facts)["run"])["probe.rate"] == "3.5"
     made_run(tmp_path, 10)
-    assert row_of(tmp_path).runs == ("BOX-gpt-oss-120b-Server-performance-2",)
+    assert row_of(tmp_path).runs == ("BOX-gpt-oss-120b-Server-performance-1",)
 
 
 def test_legs_that_were_not_run_alike(tmp_path: Path) -> None:
