@@ -6,9 +6,10 @@ that does not count (INVALID, of a demonstration, short) is compared and marked,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
+from harness.gate.run_facts import AUDITS
 from harness.report.book.boundary import Difference, differences
 from harness.report.book.content import Book, Distribution, Margin, Missing, RowView, RunView, Subset
 from harness.report.compare_content import (
@@ -42,8 +43,12 @@ __all__ = [
 _VALID: Final = "VALID"
 _TIMES: Final = ("ms", "s")
 _PERCENTILES: Final = ("p50", "p90", "p99")
-_UNLIKE: Final = ("started", "ended", "folder")
-"""Facts that no two runs share and that nothing depends on."""
+_FINGERPRINT: Final = "fingerprint"
+_OF_ONE_RUN: Final = ("started", "ended", "state", "command", "note", "digest")
+_GROUPS_OF_ONE_RUN: Final = ("files, sha256", "client", "filed run")
+"""Facts, and groups of them, that no two runs share and that nothing depends on."""
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def compare(before: Book, after: Book) -> Comparison:
@@ -161,32 +166,46 @@ def _percent(before: float | None, after: float | None) -> float | None:
 
 
 def _margins(before: Iterable[Margin], after: Iterable[Margin]) -> Iterator[MarginChange]:
-    mine = {(margin.name, margin.unit): margin for margin in before}
-    theirs = {(margin.name, margin.unit): margin for margin in after}
+    """A window has two limits of one name."""
+    mine, theirs = ({(m.name, m.unit, m.direction): m for m in margins} for margins in (before, after))
     for key in {**mine, **theirs}:
-        yield MarginChange(*key, mine.get(key), theirs.get(key))
+        yield MarginChange(key[0], key[1], mine.get(key), theirs.get(key))
 
 
 def _accuracy(before: Sequence[RunView], after: Sequence[RunView], *, told: bool, judged: bool) -> Iterator[Change]:
-    higher = True if judged else None
+    """Scores and shares; better where more is, which the round says of some scores and which holds of any share."""
+    asked = _asked(before) & _asked(after)
     for values, unit in ((_scores, ""), (_shares, "%")):
         mine, theirs = values(before), values(after)
         for name in {**mine, **theirs}:
+            higher = True if judged and (unit == "%" or name in asked) else None
             yield _change(name, unit, mine.get(name), theirs.get(name), told=told, higher=higher)
 
 
+def _asked(runs: Sequence[RunView]) -> set[str]:
+    """The scores of which the round asks for as many as can be, and not for a window."""
+    margins = [margin for run in runs for margin in run.margins]
+    windows = {margin.name for margin in margins if margin.direction == "at most"}
+    return {margin.name for margin in margins if margin.direction == "at least"} - windows
+
+
 def _scores(runs: Sequence[RunView]) -> dict[str, float]:
-    return {name: value for run in runs for name, value in run.scores}
+    return {_of_leg(run, name): value for run in runs for name, value in run.scores}
 
 
 def _shares(runs: Sequence[RunView]) -> dict[str, float]:
     """The right answers of each subset, in percent of all its samples; none while some are not scored."""
     return {
-        subset.name: 100 * subset.correct / subset.samples
+        _of_leg(run, subset.name): 100 * subset.correct / subset.samples
         for run in runs
         for subset in run.subsets
         if subset.samples and _is_scored(subset)
     }
+
+
+def _of_leg(run: RunView, name: str) -> str:
+    """A score by its name; that of an audit after the audit's."""
+    return f"{run.leg} {name}" if run.leg in AUDITS else name
 
 
 def _is_scored(subset: Subset) -> bool:
@@ -224,18 +243,24 @@ def _distributions(run: RunView | None) -> dict[str, Distribution]:
 
 
 def _configuration(one: RunView | None, other: RunView | None) -> Iterator[Difference]:
-    mine, theirs = _facts(one), _facts(other)
+    """The keys of the runs' fingerprints that differ; where a side has none, all facts that do."""
+    both = [dict(run.facts) if run is not None else {} for run in (one, other)]
+    if all(_FINGERPRINT in groups for groups in both):
+        mine, theirs = (_named("", groups[_FINGERPRINT]) for groups in both)
+    else:
+        mine, theirs = (_all_named(groups) for groups in both)
     for name in sorted({**mine, **theirs}):
         if mine.get(name) != theirs.get(name):
             yield Difference(name, mine.get(name), theirs.get(name))
 
 
-def _facts(run: RunView | None) -> dict[str, str]:
-    if run is None:
-        return {}
-    return {
-        f"{group}: {name}": value for group, pairs in run.facts for name, value in pairs if not name.startswith(_UNLIKE)
-    }
+def _all_named(groups: Mapping[str, Pairs]) -> dict[str, str]:
+    of_all = (_named(f"{group}: ", pairs) for group, pairs in groups.items() if group not in _GROUPS_OF_ONE_RUN)
+    return {name: value for named in of_all for name, value in named.items()}
+
+
+def _named(prefix: str, pairs: Pairs) -> dict[str, str]:
+    return {f"{prefix}{name}": value for name, value in pairs if name not in _OF_ONE_RUN}
 
 
 def _notes(before: Book, after: Book) -> Iterator[str]:

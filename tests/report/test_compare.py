@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.book.content import Missing, RowView, Subset
+from harness.report.book.content import Book, Margin, Missing, RowView, Subset
 from harness.report.compare import Change, Comparison, RowChange, compare, regressions
 from tests.report.book.made_books import BOUNDARY, accuracy_run, book, bounded, figure, margin, row, run
 
@@ -165,6 +165,20 @@ def test_margins_and_accuracy_of_both_sides_are_there() -> None:
     ]
 
 
+def test_a_score_of_an_audit_is_told_after_its_name_and_a_window_is_no_direction() -> None:
+    def audited(score: float) -> Book:
+        ends = [Margin("TEST09 mean_output_tokens", "", score, 1.0, end, True, "") for end in ("at least", "at most")]
+        audit = accuracy_run("run-3", leg="TEST09", scores=(("mean_output_tokens", score),), margins=tuple(ends))
+        return book(row(runs=("run-1", "run-3")), runs=(run(), audit))
+
+    found = only(compare(audited(1300.0), audited(1310.0)))
+    assert [(one.name, one.better) for one in found.accuracy] == [
+        ("TEST09 mean_output_tokens", None),
+        ("TEST09 aime25", None),
+    ]
+    assert found.accuracy[0].percent is not None
+
+
 def test_a_subset_that_is_not_all_scored_has_no_share() -> None:
     unscored = accuracy_run(subsets=(Subset("aime25", 100, 10, 0, 0, 90, None),), scores=())
     found = only(compare(book(), book(row(), runs=(run(), unscored))))
@@ -174,14 +188,26 @@ def test_a_subset_that_is_not_all_scored_has_no_share() -> None:
     ]
 
 
-def test_configuration_that_differs_is_named() -> None:
-    facts = (("versions", (("harness", "0.2.0"),)), ("machine", (("started_at", "now"), ("cores", "2"))))
+def test_keys_of_the_fingerprint_that_differ_are_named() -> None:
+    facts = (("versions", (("harness", "0.2.0"),)), ("fingerprint", (("digest", "1"), ("engine.max_batch", "128"))))
+    found = only(compare(book(), book(row(), runs=(run(facts=facts), accuracy_run()))))
+    assert [(one.name, one.before, one.after) for one in found.configuration] == [("engine.max_batch", "64", "128")]
+
+
+def test_facts_that_differ_are_named_where_a_side_has_no_fingerprint() -> None:
+    facts = (("versions", (("harness", "0.2.0"),)), ("run", (("started", "now"), ("round", "v6.1"))))
     found = only(compare(book(), book(row(), runs=(run(facts=facts), accuracy_run()))))
     assert [(one.name, one.before, one.after) for one in found.configuration] == [
         ("fingerprint: engine.max_batch", "64", None),
-        ("machine: cores", None, "2"),
+        ("run: round", None, "v6.1"),
         ("versions: harness", "0.1.0", "0.2.0"),
     ]
+
+
+def test_a_window_has_two_limits() -> None:
+    window = (margin(), dataclasses.replace(margin(), direction="at least", limit=1.0))
+    found = of_rows(row(margins=window), row(margins=window))
+    assert [one.before and one.before.direction for one in found.margins] == ["below", "at least"]
 
 
 def test_rounds_empty_books_and_notes_are_told() -> None:

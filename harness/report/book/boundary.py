@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from harness.gate.run_facts import PERFORMANCE, applied
 from harness.ledger.record import RunRecord
 from harness.ledger.weights import served_weights
-from harness.rules import BenchmarkRules, RulePack, ScenarioRules
+from harness.rules import BenchmarkRules, RulePack, ScenarioRules, TrajectoryRules
 from harness.rules.values import LayoutName
 
 Boundary: TypeAlias = tuple[tuple[str, str], ...]
@@ -155,6 +155,8 @@ def _limits(rules: ScenarioRules, *, tokens: bool) -> str:
 def _rows(rules: BenchmarkRules | None, scenario: str) -> str:
     if rules is None:
         return NOT_TOLD
+    if isinstance(rules, TrajectoryRules):
+        return f"the round's, {rules.performance_data.value.trajectories} trajectories"
     known = scenario in {**rules.scenarios, **rules.analysis_scenarios}
     rows = rules.rows(PERFORMANCE, scenario) if known else rules.datasets[PERFORMANCE].value
     return f"the round's, {rows} rows"

@@ -55,7 +55,8 @@ def run(key: str = "run-1", **changed: Any) -> RunView:
 
 def accuracy_run(key: str = "run-2", *, correct: int = 80, score: float = 83.0, **changed: Any) -> RunView:
     subset = Subset("aime25", 100, correct, 100 - correct, 0, 0, None)
-    fields: dict[str, Any] = {"leg": "accuracy", "figures": (), "facts": (), "subsets": (subset,)}
+    target = Margin("exact_match", "", score, 82.3, "at least", score >= 82.3, "the rules")
+    fields: dict[str, Any] = {"leg": "accuracy", "figures": (), "facts": (), "subsets": (subset,), "margins": (target,)}
     return run(key, **fields | {"scores": (("exact_match", score),)} | changed)
 
 
