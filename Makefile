@@ -24,7 +24,7 @@ OF_THE_CORE := -m "not torch and not harmony and not qwen3vl and not hub and not
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission check_submission
+.PHONY: help venv core_test demo doctor test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission check_submission
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,11 @@ $(VENV)/.installed: setup.py
 	$(PY) -m pip install --quiet --upgrade pip setuptools
 	$(PY) -m pip install --quiet $(TORCH_FROM) -e '.[torch,gpt-oss,qwen3-vl,fetch,report,browser,test]'
 	@touch $@
+
+# Whatever environment there is will do, one without torch too.
+doctor: ## hold this machine against what runs need: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b"
+	@test -x $(PY) || $(MAKE) --no-print-directory venv
+	$(PY) -m harness doctor $(RUN_ARGS) $(ARGS)
 
 make_dataset: venv ## make a stand-in data set: ARGS=--benchmark=qwen3-vl-235b-a22b (default: gpt-oss-120b)
 	$(PY) -m harness make_dataset $(ARGS)

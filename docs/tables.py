@@ -111,6 +111,17 @@ def _findings() -> Table:
     )
 
 
+def _doctor() -> Table:
+    """What the doctor asks of a machine."""
+    for module in ("harness.machine.doctor", "harness.gate.clone_check", "harness.benchmarks.presence"):
+        importlib.import_module(module)
+    asked = importlib.import_module("harness.machine.doctor").questions()
+    rows: list[tuple[str | None, ...]] = [
+        (one.subject, f"`{one.name}`", one.expected, f"{one.why} ({one.authority})", one.mend) for one in asked
+    ]
+    return Table(("of", "check", "expected", "because", "mend"), rows)
+
+
 def _rulings(round_: str) -> Table:
     """Where a round's rules and tools disagree."""
     heads = ("ruling", "of", "taken", "as in", "others say", "as in", "only others object", "not kept", "remark")
@@ -233,6 +244,7 @@ _TABLES: dict[str, Callable[..., Table]] = {
     "samples": functools.partial(_columns, samples.SCHEMA),
     "turns": functools.partial(_columns, turns.SCHEMA),
     "fields": _fields,
+    "doctor": _doctor,
 }
 
 

@@ -16,6 +16,7 @@ from harness.cli.console import ERR, OUT, print_what_can_be_printed
 from harness.errors import EXIT_OK, HarnessError, Interrupted, MissingError, UnknownName
 
 VERBS = {
+    "doctor": "hold this machine against what runs need, and say how to mend it: --systems=… --benchmarks=…",
     "make_dataset": "make a stand-in data set in exactly the reference's files",
     "fetch_dataset": "fetch the benchmark's own data set, or verify it where you put it (--verify)",
     "serve": "serve an engine of ours as trtllm-serve does, with faults on demand: --engine=torch --tiny_gpt_oss",

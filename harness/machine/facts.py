@@ -87,3 +87,8 @@ def counted(things: Iterable[str]) -> str:
     for thing in things:
         counts[thing] = counts.get(thing, 0) + 1
     return ", ".join(f"{count}x {thing}" for thing, count in counts.items())
+
+
+def sized(size_bytes: int) -> str:
+    """A size as :func:`gib` has it, one below a GiB in MiB."""
+    return gib(size_bytes) if size_bytes >= 2**30 else f"{size_bytes / 2**20:.0f} MiB"

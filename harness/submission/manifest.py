@@ -42,7 +42,8 @@ class LegEntry(_Strict):
     """Which attempt of a leg was filed, of how many, and what it ran with (None in manifests that do not tell).
 
     ``accelerators`` is how many were found on the machine when the leg started, ``reasoning_effort`` that of the
-    prompts. ``ecc`` is whether memory corrected its errors then. ``named`` is whether the attempt was asked for by its id; else it is the newest.
+    prompts, ``ecc`` whether memory corrected its errors then. ``named`` is whether the attempt was asked for by its id;
+    else it is the newest.
     """
 
     leg: str
