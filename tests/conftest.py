@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import signal
 from pathlib import Path
 
 import pytest
 
 from tests.harness_process import ROOT, ScriptedProject
+
+
+def pytest_configure() -> None:
+    """What the starter of the tests ignores (nohup, a shell's ``&``) they ignore on; what they start does not."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)  # a handler is none in a process that is started
 
 
 @pytest.fixture(scope="session")

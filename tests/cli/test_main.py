@@ -89,8 +89,7 @@ def test_control_c(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_signal_ends_a_verb_as_control_c_does(monkeypatch: pytest.MonkeyPatch, stop: signal.Signals) -> None:
     def run(argv: list[str]) -> int:
-        os.kill(os.getpid(), stop)
-        signal.pause()
+        signal.raise_signal(stop)
         return 0
 
     monkeypatch.setattr(status, "run", run)
