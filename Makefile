@@ -9,6 +9,8 @@ OUT         ?= build/submission
 INPUT       ?= $(OUT)
 ROUND       ?= v6.1
 SUBMITTER   ?=
+A           ?= results
+B           ?= $(OUT)
 SYSTEM      ?=
 BENCHMARK   ?= gpt-oss-120b
 ARGS        ?=
@@ -24,7 +26,7 @@ OF_THE_CORE := -m "not torch and not harmony and not qwen3vl and not hub and not
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo doctor test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission check_submission
+.PHONY: help venv core_test demo doctor test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission check_submission compare
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +79,9 @@ submission: venv ## lay out the submission tree: OUT=build/submission ARGS=--dem
 
 check_submission: venv ## check a tree: INPUT=build/submission ROUND=v6.1 SUBMITTER=Acme
 	$(PY) -m harness check_submission --input $(call quoted,$(INPUT)) --round $(call quoted,$(ROUND)) $(if $(SUBMITTER),--submitter $(call quoted,$(SUBMITTER))) $(ARGS)
+
+compare: venv ## what changed from A to B: A=build/last_round B=build/submission (two results folders, trees, or runs)
+	$(PY) -m harness compare $(call quoted,$(A)) $(call quoted,$(B)) $(ARGS)
 
 demo: venv $(if $(filter qwen3.6%,$(BENCHMARK)),bfcl) ## the main job on this machine in minutes: run, score, package, check (BENCHMARK=qwen3-vl-235b-a22b)
 	@$(PY) -m harness make_dataset --benchmark=$(BENCHMARK) $(if $(filter qwen3-vl%,$(BENCHMARK)),--rows=512)

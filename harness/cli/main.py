@@ -29,6 +29,7 @@ VERBS = {
     "system": "show what was read of this machine and what is still to be said",
     "submission": "lay out the submission tree from finished runs",
     "check_submission": "check a tree: our gate, and the official checker where there is a clone",
+    "compare": "put two results folders, trees or runs beside each other: compare A B (--json, --fail_below PERCENT)",
 }
 
 _WINDING_DOWN_S = 30.0
