@@ -18,6 +18,8 @@ MAX_BINS: Final = 120
 _FEWEST_BINS: Final = 12
 _LOG_SPREAD: Final = 30
 """From so many times the least value on a linear scale would show little but its last bins."""
+_EXACT: Final = 2**53
+"""Up to here every whole number is a float."""
 _WIDTH_OF_ONE: Final = 0.01
 """Of the value, where all values are one."""
 _SHARES: Final = tuple(
@@ -140,7 +142,7 @@ def _bins(count: int) -> int:
 def _edges(least: float, most: float, bins: int, *, whole: bool) -> tuple[Float64, bool]:
     """The bins' edges, and whether they are logarithmic. The first is the least value, none is above the last."""
     log = least > 0 and most >= _LOG_SPREAD * least
-    if whole:
+    if whole and most < _EXACT:
         return _whole_edges(int(least), int(most), bins, log=log), log
     if least == most:
         return np.array([least, most + (abs(most) * _WIDTH_OF_ONE or 1.0)]), False

@@ -34,6 +34,8 @@ from harness.rules import RulePack
 MAX_EVENTS_BYTES: Final = 256 << 20
 """Events hold every answer; reading so many takes some ten seconds."""
 
+_NO_PLACES: Final = Missing("turns", "Figures of turns", "the client's report does not tell a turn's place")
+
 
 def endpoints_run(run: StoredRun, root: Path, pack: RulePack | None, *, alive: bool) -> RunView:
     """The view of a run of the client in the results folder ``root``; ``pack`` is its round's, None where there is none
@@ -49,7 +51,11 @@ def endpoints_run(run: StoredRun, root: Path, pack: RulePack | None, *, alive: b
     return dataclasses.replace(
         recorded(run, root, alive=alive),
         margins=margins,
-        figures=(*(each for each in figures if not _is_over_time(each)), *lines_of_events(report)),
+        figures=(
+            *(each for each in figures if not _is_over_time(each)),
+            *lines_of_events(report),
+            *(() if record.turns is None else (_NO_PLACES,)),
+        ),
         notes=notes,
     )
 

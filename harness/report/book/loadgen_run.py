@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from harness.errors import HarnessError, MissingError
+from harness.errors import MissingError
 from harness.gate.run_facts import MODES, PERFORMANCE, Expectation, RunFacts
 from harness.ledger.record import RunRecord, State
 from harness.ledger.samples import read_samples
@@ -21,6 +21,7 @@ from harness.ledger.turns import TURNS, read_turns
 from harness.logs import DetailLog, LogError
 from harness.report.book.content import Figure, Margin, Missing, RunView
 from harness.report.book.limits import Limits, limits_of
+from harness.report.book.logged import logged_facts
 from harness.report.book.margins import accuracy_margins, audit_margins, loadgen_margins
 from harness.report.book.run_record import KILLED, no_rules, recorded
 from harness.report.book.sample_figures import SAMPLES as OF_SAMPLES
@@ -41,14 +42,16 @@ def loadgen_run(run: StoredRun, root: Path, pack: RulePack | None, *, alive: boo
     ``alive`` is whether a harness works in the folder. Nothing that a run has or lacks raises: what cannot be read is
     said in its place.
     """
-    gathering = _Gathering(run, pack, alive=alive)
-    margins, notes = gathering.margins()
+    gathering, view = _Gathering(run, pack, alive=alive), recorded(run, root, alive=alive)
+    detail = gathering.detail()
+    margins, notes = gathering.margins(detail)
     turns, turn_figures = gathering.turns()
     return dataclasses.replace(
-        recorded(run, root, alive=alive),
+        view,
         margins=margins,
         figures=(*gathering.samples(), *turn_figures),
         turns=turns,
+        facts=(*view.facts, *((("LoadGen says", logged_facts(detail)),) if isinstance(detail, DetailLog) else ())),
         notes=notes,
     )
 
@@ -63,18 +66,27 @@ class _Gathering:
     def record(self) -> RunRecord:
         return self.run.record
 
-    def margins(self) -> tuple[tuple[Margin, ...], tuple[str, ...]]:
+    def detail(self) -> DetailLog | str | None:
+        """LoadGen's detail log, or why it cannot be read; None of a run that has not come to an end."""
+        path = self.run.logs / DETAIL
+        if self.record.state not in (State.FINISHED, State.MEASURED):
+            return None
+        try:
+            return DetailLog.read(path) if path.is_file() else f"there is no {DETAIL}"
+        except LogError as error:
+            return error.what
+
+    def margins(self, detail: DetailLog | str | None) -> tuple[tuple[Margin, ...], tuple[str, ...]]:
         """The margins, and why there are fewer than there might be."""
         record, pack = self.record, self.pack
         if pack is None or record.id.benchmark not in pack.benchmarks:
             return (), (no_rules(record, pack),)
-        found, notes = list(_of_accuracy_and_audits(record, pack)), []
-        if self._has_ended and self._leg in MODES:
-            try:
-                found = [*loadgen_margins(self._facts(pack)), *found]
-            except HarnessError as error:
-                notes.append(f"no margins from LoadGen's log: {error.what}")
-        return tuple(found), tuple(notes)
+        found = tuple(_of_accuracy_and_audits(record, pack))
+        if detail is None or self._leg not in MODES:
+            return found, ()
+        if isinstance(detail, str):
+            return found, (f"no margins from LoadGen's log: {detail}",)
+        return (*loadgen_margins(self._facts(pack, detail)), *found), ()
 
     def samples(self) -> tuple[Figure, ...]:
         """The figures of samples.arrow."""
@@ -119,22 +131,16 @@ class _Gathering:
         """Which leg it is; the ledger keeps probes, which are performance legs, under another name."""
         return self.record.id.leg if self.record.probe is None else PERFORMANCE
 
-    @property
-    def _has_ended(self) -> bool:
-        return self.record.state in (State.FINISHED, State.MEASURED)
-
-    def _facts(self, pack: RulePack) -> RunFacts:
+    def _facts(self, pack: RulePack, detail: DetailLog) -> RunFacts:
         """What the gate's checks are told of the run: by the round, whatever it was shortened to."""
-        run_id, path = self.record.id, self.run.logs / DETAIL
-        if not path.is_file():
-            raise LogError(f"there is no {DETAIL}", path)
+        run_id = self.record.id
         return RunFacts(
             leg=self._leg,
             scenario=run_id.scenario,
             benchmark=run_id.benchmark,
             pack=pack,
             expectation=Expectation.of_round(pack, run_id.benchmark, run_id.scenario, self._leg),
-            detail=DetailLog.read(path),
+            detail=detail,
         )
 
 

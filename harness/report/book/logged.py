@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from harness.logs import DetailLog, LogError
+from harness.logs.values import shown
 from harness.report.book.content import Figure, Limit
 from harness.report.book.distributions import Named, of_percentiles
 from harness.report.book.limits import Limits
 
 _NS_PER_MS: Final = 1e6
 _ABOUT: Final = "LoadGen's own percentiles; its log holds no single values, so there is no histogram"
+_LONGEST: Final = 400
+_KEPT: Final = ("loadgen_version", "result_", "early_stopping_", "generated_", "effective_target_qps")
 _SERIES: Final = (
     ("latency", "Latency", r"result_(\d+\.\d+)_percentile_latency_ns", "result_{}_latency_ns"),
     (
@@ -34,6 +37,17 @@ _SERIES: Final = (
 def logged_figures(detail: DetailLog, limits: Limits) -> tuple[Figure, ...]:
     """Latency, TTFT and TPOT by the percentiles of a detail log, in ms; Missing with the reason where it has none."""
     return tuple(_figures(detail, limits))
+
+
+def logged_facts(detail: DetailLog) -> tuple[tuple[str, str], ...]:
+    """What LoadGen says of the run: version, results, early stopping, and how often it warned and erred."""
+    kept = {key: value for key, value in detail.values.items() if key.startswith(_KEPT)}
+    return (
+        *((key, shown(value, _LONGEST).strip('"').strip()) for key, value in kept.items()),
+        *((f"reason for INVALID {at}", reason) for at, reason in enumerate(detail.invalid_reasons, 1)),
+        ("warnings", f"{detail.warning_count:,}"),
+        ("errors", f"{detail.error_count:,}"),
+    )
 
 
 def _figures(detail: DetailLog, limits: Limits) -> Iterator[Figure]:

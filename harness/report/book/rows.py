@@ -26,7 +26,7 @@ from harness.rules.values import LayoutName
 
 INCOMPLETE: Final = "incomplete"
 LEGS: Final = (PERFORMANCE, ACCURACY, *AUDITS, CLIENT_LEG)
-"""In the order in which a row shows its runs."""
+"""In the order in which a row shows its runs; legs of a name that this harness does not know come behind."""
 _VALID, _INVALID = "VALID", "INVALID"
 _LATENCY: Final = "Latency"
 """How the units of a metric begin of which less is better."""
@@ -149,7 +149,7 @@ class _Row:
 
     @property
     def _ordered(self) -> list[Gathered]:
-        return [self.legs[leg] for leg in LEGS if leg in self.legs]
+        return [self.legs[leg] for leg in dict.fromkeys((*LEGS, *self.legs)) if leg in self.legs]
 
     @property
     def _first(self) -> Gathered:

@@ -24,6 +24,7 @@ _STATES: Final = {
     State.BROKEN: "it broke",
     State.INTERRUPTED: "it was interrupted",
 }
+_NS_PER_MS: Final = 1e6
 _OF_A_LEG: Final = 5
 """Folders from the results folder to a run: system, benchmark, scenario, leg, attempt."""
 
@@ -187,8 +188,22 @@ def _facts(record: RunRecord) -> Iterator[tuple[str, tuple[tuple[str, str], ...]
     yield "data set", tuple(_pairs(record.dataset.model_dump()))
     yield "settings", tuple(record.loadgen_settings.items())
     yield "client", tuple((name, str(count)) for name, count in (record.client_counters or {}).items())
+    yield "turns", tuple(_of_turns(record))
     yield "fingerprint", (("digest", record.fingerprint.digest), *_pairs(record.fingerprint.keys))
     yield "files, sha256", tuple(record.hashes.items())
+
+
+def _of_turns(record: RunRecord) -> Iterator[tuple[str, str]]:
+    figures = record.turn_figures
+    if figures is None:
+        return
+    if figures.mean_latency_ns is not None:
+        yield "mean latency, ms", f"{figures.mean_latency_ns / _NS_PER_MS:,.3f}"
+    if figures.turns_per_s is not None:
+        yield "turns a second", f"{figures.turns_per_s:,.3f}"
+    if figures.inline_score is not None:
+        yield "inline score", f"{figures.inline_score:.4f}"
+    yield from ((f"issued {trajectory}", str(times)) for trajectory, times in figures.issued.items())
 
 
 def _of_the_run(record: RunRecord) -> Iterator[tuple[str, str]]:

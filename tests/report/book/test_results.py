@@ -354,6 +354,13 @@ def test_legs_that_were_not_run_alike(tmp_path: Path) -> None:
     assert "the accuracy leg was not run like the performance leg: scenario" in row_of(tmp_path).reasons
 
 
+def test_a_leg_that_nobody_knows_is_shown(tmp_path: Path) -> None:
+    made_run(tmp_path, 10, leg="TEST99")
+    book = gathered(tmp_path)
+    assert only(book).notes == () and not only(book).margins
+    assert book.rows[0].word == "incomplete" and book.rows[0].runs == (only(book).key,)
+
+
 def test_a_latency_is_better_when_it_is_less(tmp_path: Path) -> None:
     made_run(tmp_path, 10, result=Result(key="early_stopping_latency_ss", value=2.0, units="Latency (ms)"))
     assert not row_of(tmp_path).higher_is_better
