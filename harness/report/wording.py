@@ -16,6 +16,7 @@ _OPEN_DIVISION: Final = "open"
 _SIGNIFICANT: Final = 3
 _HUNDRED: Final = 100
 _THOUSAND: Final = 1000
+_MILLION: Final = 1e6
 _S_FROM_MS: Final = 10_000
 """From so many milliseconds on, an axis is easier to read in seconds."""
 
@@ -47,8 +48,8 @@ def number(value: float) -> str:
 
 
 def exact(value: float) -> str:
-    """Three digits behind the point, none of a whole number: ``1,234.568``, ``1,234``."""
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}"
+    """Three digits behind the point, none of a whole number or of millions: ``1,234.568``, ``1,234``."""
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= _MILLION else f"{value:,.3f}"
 
 
 def result(value: float) -> str:

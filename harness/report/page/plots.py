@@ -188,7 +188,7 @@ def _x_axis(axes: Axes, given: Distribution, factor: float, x_scale: XScale) -> 
     else:
         room = 0.02 * (most - least)
         axes.set_xlim(least - room, most + room)
-        ticks = MaxNLocator(5).tick_values(least, most)
+        ticks = MaxNLocator(5, integer=given.unit == "tokens").tick_values(least, most)
     number_ticks(axes.xaxis, ticks, axes.get_xlim())
 
 

@@ -12,11 +12,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.report import wording
-from harness.report.book.content import Book, Margin, RowView, RunView, Said
+from harness.report.book.content import Book, RowView, RunView, Said
 from harness.report.compare import Change, Comparison, RowChange
 from harness.report.page import svg
 from harness.report.page.cards import Card, cards
 from harness.report.page.files import GENERATOR
+from harness.report.summary import tightest
 from harness.report.turns import turn_lines, turn_spreads
 
 HERE: Final = Path(__file__).parent
@@ -25,7 +26,7 @@ _LIMIT_AT: Final = 80.0
 _TONES: Final = {
     "good": ("VALID", "PASS", "yes", "better"),
     "bad": ("INVALID", "FAIL", "no", "worse", "broken", "reject", "unread"),
-    "warn": ("interrupted", "stale", "review", "running", "not judged", "not comparable"),
+    "warn": ("incomplete", "interrupted", "stale", "review", "running", "not judged", "not comparable"),
 }
 _SEVERITIES: Final = ("reject", "review", "note")
 
@@ -55,7 +56,7 @@ def render(book: Book, comparison: Comparison | None = None) -> str:
     return page.render(
         book=book,
         comparison=comparison,
-        runs=[_shown(book, run) for run in book.runs],
+        runs=[_shown(book, run) for run in _in_order(book)],
         findings=sorted(book.findings, key=lambda each: _SEVERITIES.index(each.severity)),
         tiles=list(_tiles(book)),
         unverified=any(row.verified is None for row in book.rows) or not book.rows,
@@ -93,11 +94,17 @@ def _templates(book: Book) -> Environment:
         scores=lambda run: [(name, wording.number(value)) for name, value in run.scores],
         signed=lambda percent: f"{percent:+.2f} %",
         spreads=turn_spreads,
-        tightest=_tightest,
+        tightest=tightest,
         turn_lines=turn_lines,
         words=wording.caution,
     )
     return templates
+
+
+def _in_order(book: Book) -> list[RunView]:
+    """The runs of each row, in its order; then those of no row."""
+    places = {key: place for place, key in enumerate(key for row in book.rows for key in row.runs)}
+    return sorted(book.runs, key=lambda run: places.get(run.key, len(places)))
 
 
 def _shown(book: Book, run: RunView) -> ShownRun:
@@ -119,16 +126,6 @@ def _tone(word: str) -> str:
 
 def _amount(value: float | None, unit: str) -> str:
     return "not measured" if value is None else f"{wording.exact(value)} {unit}".strip()
-
-
-def _tightest(margins: tuple[Margin, ...]) -> Margin | None:
-    """The limit that was missed, or else the upper one that least is left of: a run just lasts as long as it must."""
-    return max(margins, key=_tightness, default=None)
-
-
-def _tightness(margin: Margin) -> tuple[bool, bool, float]:
-    share, upper = margin.share or 0.0, margin.direction != "at least"
-    return (not margin.met, upper, share if upper else -share)
 
 
 def _row_facts(row: RowView) -> Iterator[tuple[str, str]]:

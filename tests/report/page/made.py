@@ -270,7 +270,7 @@ def book(**changed: Any) -> Book:
         "place": "results",
         "round": "v6.1",
         "made_at": "2026-02-03T04:05:06+00:00",
-        "made_by": "harness 0.1.0",
+        "made_by": "0.1.0",
         "rows": (row(), open_row(), lacking_row()),
         "runs": (performance_run(), accuracy_run(), agentic_run(), broken_run()),
         "findings": (
