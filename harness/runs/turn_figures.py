@@ -9,11 +9,12 @@ import numpy as np
 
 from harness.benchmarks.qwen3_6_27b.store import Library
 from harness.benchmarks.qwen3_6_27b.turn_scores import inline_score
+from harness.ledger.sample_times import Mask
 from harness.ledger.samples import NONE, Int64
 from harness.ledger.turn_report import Inline, Spread, TurnReport, write_turn_report
 from harness.ledger.turns import TURN_REPLIES, TURNS, TurnReply, TurnState, read_turn_replies, read_turns
 from harness.runs.turn_lengths import Counted, TokenCounter
-from harness.runs.turn_times import Mask, Trajectories, TurnTimes
+from harness.runs.turn_times import Trajectories, TurnTimes
 
 
 def write_turn_figures(folder: Path, library: Library, *, tokenizer: Path | None = None) -> TurnReport:

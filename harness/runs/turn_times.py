@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from harness.engines.base import Finish
 from harness.ledger.record import TurnCounts
+from harness.ledger.sample_times import AnswerTimes, Float64, Mask
 from harness.ledger.samples import NONE, Int64
 from harness.ledger.turn_report import AtPlace, MeanOutput, Spread, TrajectoryStates
 from harness.ledger.turns import TurnState
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,10 +23,7 @@ class TurnTimes:
     output_tokens: Int64
 
     def __post_init__(self) -> None:
-        answered = self.answered
-        issued, first, done = (self.turns[name][answered] for name in ("issued_ns", "first_token_ns", "done_ns"))
-        first = np.where(first == NONE, done, first)
-        if (issued < 0).any() or (first < issued).any() or (done < first).any():
+        if self._times(self.answered).disordered:
             raise ValueError("an answered turn whose times do not rise")
 
     @property
@@ -40,29 +35,25 @@ class TurnTimes:
     @property
     def streamed(self) -> bool:
         """Whether answers came token by token: else the first token is no time of its own."""
-        return bool((self.turns["first_token_ns"] < self.turns["done_ns"])[self._begun].any())
-
-    @property
-    def _begun(self) -> Mask:
-        """Answered turns of which the first token's time is known."""
-        found: Mask = self.answered & (self.turns["first_token_ns"] != NONE)
-        return found
+        return self._times(self.answered).streamed
 
     def latency_ns(self, which: Mask) -> Int64:
         """From issue to the last token, of answered turns."""
-        return (self.turns["done_ns"] - self.turns["issued_ns"])[which & self.answered]
+        return self._times(which).latency_ns
 
     def ttft_ns(self, which: Mask) -> Int64:
         """From issue to the first token, of answered turns; of none where answers came whole."""
-        which = which & self._begun & self.streamed
-        return (self.turns["first_token_ns"] - self.turns["issued_ns"])[which]
+        return self._times(which & self.streamed).ttft_ns
 
-    def tpot_ns(self, which: Mask) -> npt.NDArray[np.float64]:
+    def tpot_ns(self, which: Mask) -> Float64:
         """What each token after the first took, of answered turns of two tokens and more."""
-        which = which & self._begun & (self.output_tokens > 1) & self.streamed
-        spans = (self.turns["done_ns"] - self.turns["first_token_ns"])[which]
-        found: npt.NDArray[np.float64] = spans / (self.output_tokens[which] - 1)
-        return found
+        return self._times(which & self.streamed).tpot_ns
+
+    def _times(self, which: Mask) -> AnswerTimes:
+        """Of answered turns, with the tokens that somebody counted."""
+        which = which & self.answered
+        issued, first, done = (self.turns[name][which] for name in ("issued_ns", "first_token_ns", "done_ns"))
+        return AnswerTimes(issued, first, done, self.output_tokens[which])
 
     def states(self) -> TurnCounts:
         """How many turns are in each."""
