@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.config import Project
 from harness.errors import ConfigError, UnknownName
 from harness.ledger import Fingerprint, ResultsStore
 from harness.ledger.record import ProbeEcho, Result, Verdict
@@ -162,6 +163,13 @@ def test_the_entries_beside_the_runs_say_the_division(tmp_path: Path) -> None:
     root = project.root / "results"
     add(ResultsStore(root), "Server")
     assert gather(root).rows[0].division is None  # nobody enters BOX
+    assert dict(gather(root).rows[0].boundary)["nodes"] == "not told"
+    (project.root / "systems/box").rename(project.root / "systems/BOX")
+    submission = (project.root / "submission.yaml").read_text().replace("system: box", "system: BOX")
+    (project.root / "submission.yaml").write_text(submission)
+    entered = gather(root).rows[0]
+    assert (entered.division, entered.category, dict(entered.boundary)["nodes"]) == ("open", "datacenter", "1")
+    assert gather(root, project=Project(tmp_path)).rows[0].division is None
     (project.root / "submission.yaml").write_text("round: [")
     assert any("divisions and categories are not known" in note for note in gather(root).notes)
 

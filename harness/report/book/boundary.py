@@ -5,6 +5,7 @@ What is measured with (engine, its version and settings) is no part of it: that 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -28,7 +29,16 @@ _CLIENT_LEG: Final = "endpoints"
 _CLIENTS: Final[Mapping[LayoutName, str]] = {"loadgen": "LoadGen", "endpoints": "endpoints client"}
 _SCRIPTED_ENGINE: Final = "scripted"
 _NOT_APPLICABLE: Final = ("n/a", "na")
-_ACCELERATORS: Final = "accelerators per node"
+_FIELDS: Final = {
+    "accelerator": "accelerator_model_name",
+    "accelerators per node": "accelerators_per_node",
+    "nodes": "number_of_nodes",
+    "processor": "host_processor_model_name",
+    "processors per node": "host_processors_per_node",
+    "cores": "host_processor_core_count",
+}
+"""What of a machine is in a boundary, and the field of its description that tells it."""
+_ACCELERATORS: Final = ("accelerator", "accelerators per node", "nodes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +71,18 @@ def of_record(
     *,
     division: str | None = None,
     category: str | None = None,
-    system: Fields | None = None,
 ) -> Boundary:
-    """The boundary of a run. ``system`` are the fields that a person said of the machine, which win over those read off
-    it; ``division`` and ``category`` those of its entry, where it has one. ``pack`` None: a round without rules here.
+    """The boundary of a run. ``division`` and ``category`` are those of its entry, where it has one; ``pack`` None: a
+    round without rules here. :func:`with_said` adds what a person said of the machine.
     """
     layout: LayoutName = "endpoints" if record.id.leg == _CLIENT_LEG else "loadgen"
     subject = Subject(record.id.benchmark, record.id.scenario, division, category, layout)
-    said = {key: value for key, value in (system or {}).items() if value not in (None, "")}
     answers = SCRIPTED if record.engine.kind == _SCRIPTED_ENGINE else MODEL
     weights = served_weights(record)
     name, data_type = (_text(weights.get(key, NONE)) for key in ("name", "weight_data_type"))
     return (
         *_measured(subject, pack, stand_in=record.dataset.stand_in),
-        *_machine({**record.machine.facts, **said}),
+        *_machine(record.machine.facts),
         *_weights(subject, pack, answers, name, data_type, stand_in=bool(weights.get("stand_in"))),
     )
 
@@ -95,6 +103,19 @@ def of_files(
         *_machine(system),
         *_weights(subject, pack, answers, name, data_type, stand_in="stand-in checkpoint" in said),
     )
+
+
+def with_said(boundary: Boundary, system: Fields) -> Boundary:
+    """The boundary of a run with what a person said of its machine, which wins over what was read off it."""
+    names = {name: field for name, field in _FIELDS.items() if name in dict(boundary)}
+    known = {names[name]: text for name, text in boundary if name in names}
+    told = {field: value for field, value in system.items() if field in _FIELDS.values() and value not in (None, "")}
+    if not told:
+        return boundary
+    machine = _machine({**known, **told})
+    before = tuple(itertools.takewhile(lambda pair: pair[0] not in names, boundary))
+    after = (pair for pair in boundary[len(before) :] if pair[0] not in names)
+    return (*before, *machine, *after)
 
 
 def differences(before: Boundary, after: Boundary) -> tuple[Difference, ...]:
@@ -164,18 +185,10 @@ def _rows(rules: BenchmarkRules | None, scenario: str) -> str:
 
 def _machine(fields: Fields) -> Boundary:
     """Accelerators and their number; of a machine without, its processors in their place."""
-    each, nodes = _text(fields.get("accelerators_per_node")), _text(fields.get("number_of_nodes"))
-    if each != "0":
-        model = _text(fields.get("accelerator_model_name"))
-        return (("accelerator", model), (_ACCELERATORS, each), ("nodes", nodes))
-    return (
-        ("accelerator", NONE),
-        (_ACCELERATORS, each),
-        ("nodes", nodes),
-        ("processor", _text(fields.get("host_processor_model_name"))),
-        ("processors per node", _text(fields.get("host_processors_per_node"))),
-        ("cores", _text(fields.get("host_processor_core_count"))),
-    )
+    told = {name: _text(fields.get(field)) for name, field in _FIELDS.items()}
+    if told["accelerators per node"] != "0":
+        return tuple((name, told[name]) for name in _ACCELERATORS)
+    return tuple((told | {"accelerator": NONE}).items())
 
 
 def _weights(

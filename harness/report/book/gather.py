@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +11,7 @@ from harness.config import Project
 from harness.config.models import SubmissionFile
 from harness.errors import ConfigError, HarnessError
 from harness.ledger.store import RECORD, ResultsStore
+from harness.report.book.boundary import with_said
 from harness.report.book.content import Book, Source
 from harness.report.book.results import gather_results
 from harness.report.book.tree import gather_tree
@@ -51,26 +52,47 @@ def gather(
     project: Project | None = None,
 ) -> Book:
     """The book of a folder. ``round_`` is that of a tree, else it is told by the tree itself; ``submitter`` and
-    ``results_dir`` are as :func:`gather_tree` has them. ``project`` says what a results folder is entered as; None
-    takes the folder beside it, and else the current one.
+    ``results_dir`` are as :func:`gather_tree` has them. ``project`` says what a results folder is entered as and
+    what its systems are; None takes the folder beside it, and else the current one.
     """
     if kind_of(root) == "tree":
         found = round_of_tree(root) if round_ is None else RoundOfTree(load(round_))
         return _noted(gather_tree(root, found.pack, results_dir, submitter), *([found.note] if found.note else []))
-    submission, notes = _entered(root, project)
-    return _noted(gather_results(ResultsStore(root), submission=submission), *notes)
+    project = project or _project_of(root)
+    submission, notes = (None, []) if project is None else _entered(project)
+    book = gather_results(ResultsStore(root), submission=submission)
+    return _noted(book if project is None else _described(book, project), *notes)
 
 
-def _entered(root: Path, project: Project | None) -> tuple[SubmissionFile | None, list[str]]:
-    """What the runs of a results folder are entered as, None where nobody says so; and why it is not known."""
-    folders = [project.root] if project is not None else [root.absolute().parent, Path.cwd()]
-    found = next((folder for folder in folders if (folder / _SUBMISSION).is_file()), None)
-    if found is None:
+def _project_of(root: Path) -> Project | None:
+    """The project that the runs of a results folder are of: the folder beside it, else the current one."""
+    folders = (root.absolute().parent, Path.cwd())
+    return next((Project(folder) for folder in folders if (folder / _SUBMISSION).is_file()), None)
+
+
+def _entered(project: Project) -> tuple[SubmissionFile | None, list[str]]:
+    """What runs are entered as; None and why where that cannot be told."""
+    path = project.root / _SUBMISSION
+    if not path.is_file():
         return None, []
     try:
-        return Project(found).submission(), []
+        return project.submission(), []
     except HarnessError as error:
-        return None, [f"divisions and categories are not known: {found / _SUBMISSION}: {error.what}"]
+        return None, [f"divisions and categories are not known: {path}: {error.what}"]
+
+
+def _described(book: Book, project: Project) -> Book:
+    """The rows with what a person said of their systems in their boundaries."""
+    said = {system: _said(project, system) for system in {row.system for row in book.rows}}
+    rows = (dataclasses.replace(row, boundary=with_said(row.boundary, said[row.system])) for row in book.rows)
+    return dataclasses.replace(book, rows=tuple(rows))
+
+
+def _said(project: Project, system: str) -> Mapping[str, object]:
+    try:
+        return project.system(system).model_dump()
+    except HarnessError:  # packaging tells it; here its fields are those that were read off the machine
+        return {}
 
 
 def _noted(book: Book, *notes: str) -> Book:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.ledger.record import DatasetEcho, EngineEcho, Fingerprint, Machine, RunId, RunRecord, State
 from harness.ledger.weights import served_weights
 from harness.report.book import boundary
-from harness.report.book.boundary import Difference, Subject, differences, of_files, of_record
+from harness.report.book.boundary import Difference, Subject, differences, of_files, of_record, with_said
 from harness.rules import load
 
 ROUND = load("v6.1")
@@ -57,8 +57,8 @@ def of_run(run: RunRecord, **said: Any) -> dict[str, str]:
 
 
 def test_a_run_and_the_row_that_is_packaged_of_it_have_one_boundary() -> None:
-    run = of_record(
-        record(), ROUND, division="closed", category="datacenter", system={"number_of_nodes": 1, "cooling": None}
+    run = with_said(
+        of_record(record(), ROUND, division="closed", category="datacenter"), {"number_of_nodes": 1, "cooling": None}
     )
     row = of_files(SUBJECT, ROUND, system=SYSTEM, measurements=MEASUREMENTS)
     assert differences(run, row) == ()
@@ -130,6 +130,18 @@ def test_the_host_counts_where_there_is_no_accelerator() -> None:
     assert differences(of_files(SUBJECT, ROUND, system=SYSTEM, measurements=MEASUREMENTS), beside) == ()
 
 
+def test_what_a_person_says_of_a_machine_wins_over_what_was_read_off_it() -> None:
+    facts = {"accelerators_per_node": "0", "accelerator_model_name": "N/A", "host_processor_model_name": "EPYC"}
+    client = of_record(record(machine=record().machine.model_copy(update={"facts": facts})), ROUND)
+    assert dict(client)["processor"] == "EPYC"
+    said = {"accelerators_per_node": "8", "accelerator_model_name": "NVIDIA H200", "number_of_nodes": 2, "cooling": ""}
+    served = dict(with_said(client, said))
+    assert (served["accelerator"], served["accelerators per node"], served["nodes"]) == ("NVIDIA H200", "8", "2")
+    assert "processor" not in served
+    assert [name for name, _ in with_said(client, said)] == [name for name, _ in of_record(record(), ROUND)]
+    assert with_said(client, {"cooling": "air", "number_of_nodes": None}) == client
+
+
 def test_letter_case_and_blanks_are_no_difference() -> None:
     shouted = SYSTEM | {"accelerator_model_name": " NVIDIA  h200 "}
     rows = [of_files(SUBJECT, ROUND, system=system, measurements=MEASUREMENTS) for system in (SYSTEM, shouted)]
@@ -145,7 +157,7 @@ def test_a_script_is_no_model_and_a_stand_in_no_data_set() -> None:
     packaged = of_files(SUBJECT, ROUND, system=SYSTEM, measurements=named, marks=marks)
     stood_in = scripted.model_copy(update={"dataset": scripted.dataset.model_copy(update={"stand_in": True})})
     said = {"number_of_nodes": 1}
-    run = of_record(stood_in, ROUND, division="closed", category="datacenter", system=said)
+    run = with_said(of_record(stood_in, ROUND, division="closed", category="datacenter"), said)
     assert differences(run, packaged) == ()
     assert dict(packaged)["data set"] == "a stand-in"
     tiny = {"name": "tiny", "stand_in": True, "weight_data_type": "bf16"}
