@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeAlias
 
 from harness import __version__, rules
 from harness.clients.endpoints.config import LEG as CLIENT_LEG
 from harness.config.models import SubmissionFile
 from harness.errors import UnknownName
-from harness.ledger.store import ResultsStore, StoredRun
+from harness.ledger.store import RECORD, ResultsStore, StoredRun
 from harness.report.book.content import Book, RunView
 from harness.report.book.endpoints_run import endpoints_run
 from harness.report.book.loadgen_run import loadgen_run
@@ -49,11 +50,13 @@ def gather_results(
     without it nobody does. Nothing is locked or written, and no run that is half there raises.
     """
     runs, unreadable = store.readable_runs()
+    lost = [(Path(error.where or "").parent, error.what) for error in unreadable] + _without_record(store)
+    lost = [(folder, why) for folder, why in sorted(lost) if wanted.holds(*folder.parts[-5:-2])]
     runs = [run for run in runs if wanted.holds(*run.record.id.row)]
     packs = _packs(runs, pack_loader)
     alive = store.in_use()
     views = [_view(run, store, packs[run.record.round], alive=alive) for run in runs]
-    views = _unique_keys([*views, *(unread(error, store.root) for error in unreadable)])
+    views = _unique_keys([*views, *(unread(folder, why, store.root) for folder, why in lost)])
     gathered = [
         Gathered(run, view, packs[run.record.round]) for run, view in zip(runs, views[: len(runs)], strict=True)
     ]
@@ -68,6 +71,12 @@ def gather_results(
         runs=tuple(views),
         notes=tuple(_notes(store, gathered, views[len(runs) :])),
     )
+
+
+def _without_record(store: ResultsStore) -> list[tuple[Path, str]]:
+    """Attempts that were begun and have no record: they were ended before they had one, or somebody took it away."""
+    folders = store.root.glob("*/*/*/*/attempt_*")
+    return [(each, f"there is no {RECORD}") for each in folders if each.is_dir() and not (each / RECORD).exists()]
 
 
 def _packs(runs: Iterable[StoredRun], pack_loader: PackLoader) -> dict[str, RulePack | None]:

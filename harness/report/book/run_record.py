@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness.ledger.record import RunRecord, State
-from harness.ledger.store import LedgerError, StoredRun
+from harness.ledger.store import StoredRun
 from harness.report.book.content import RunView, Said, Severity, Subset
 from harness.report.tables import result_text, verdict_word
 from harness.rules import RulePack
@@ -58,15 +58,14 @@ def recorded(run: StoredRun, root: Path, *, alive: bool) -> RunView:
     )
 
 
-def unread(error: LedgerError, root: Path) -> RunView:
-    """The view of a run whose record cannot be read."""
-    folder = Path(error.where or "").parent
+def unread(folder: Path, why: str, root: Path) -> RunView:
+    """The view of a run whose record cannot be read, or that has none."""
     place = place_of(folder, root)
     parts = place.split("/")
     named = len(parts) == _OF_A_LEG
     title = "/".join(parts[:-1]) + "#" + parts[-1].removeprefix("attempt_").lstrip("0") if named else place
     return RunView(
-        key=key_of(title), title=title, leg=parts[3] if named else "", word=UNREAD, headline=error.what, place=place
+        key=key_of(title), title=title, leg=parts[3] if named else "", word=UNREAD, headline=why, place=place
     )
 
 

@@ -225,6 +225,16 @@ def test_records_that_cannot_be_read(tmp_path: Path) -> None:
     assert str(tmp_path) not in unread.place
 
 
+def test_an_attempt_without_a_record(tmp_path: Path) -> None:
+    made_run(tmp_path, 10)
+    (made_run(tmp_path, 10, scenario="Offline").folder / RECORD).unlink()
+    (tmp_path / "BOX" / GPT / "Offline" / "performance" / "attempt_99").write_text("no folder")
+    book = gathered(tmp_path)
+    (unread,) = (run for run in book.runs if run.word == "unread")
+    assert unread.title == f"BOX/{GPT}/Offline/performance#1" and unread.headline == "there is no run.json"
+    assert book.notes == (f"{unread.place}: there is no run.json",) and len(book.rows) == 1
+
+
 def test_nothing_at_all(tmp_path: Path) -> None:
     for root in (tmp_path, tmp_path / "nowhere"):
         book = gathered(root)
@@ -373,6 +383,9 @@ def test_what_is_wanted(tmp_path: Path) -> None:
     book = gathered(tmp_path, wanted=wanted)
     assert only(book).title.endswith("Offline/performance#1") and len(book.rows) == 1
     assert gathered(tmp_path, wanted=Wanted(benchmarks=["other"])).runs == ()
+    cut(tmp_path / "BOX" / GPT / "Offline" / "performance" / "attempt_01" / RECORD)
+    assert gathered(tmp_path, wanted=Wanted(scenarios=["Server"])).notes == ()
+    assert only(gathered(tmp_path, wanted=wanted)).word == "unread"
 
 
 def test_names_that_only_differ_in_signs(tmp_path: Path) -> None:
