@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from harness import __version__
@@ -14,7 +15,7 @@ from harness.gate.tree import TreeReport, check_tree
 from harness.report.book.content import Book
 from harness.report.book.tree_files import Submitter, TreeRow, said
 from harness.report.book.tree_originals import Originals
-from harness.report.book.tree_row import row_of_tree
+from harness.report.book.tree_row import RowOfTree, row_of_tree
 from harness.rules import RulePack
 
 
@@ -35,6 +36,7 @@ def gather_tree(root: Path, pack: RulePack, results_dir: Path | None = None, sub
         folder = PurePosixPath(row.place.division, row.place.submitter)
         of_submitter = submitters.setdefault(folder, Submitter.read(index, folder))
         rows.append(row_of_tree(TreeRow.read(of_submitter, row, pack), originals))
+    rows = list(_with_keys_of_their_own(rows))
     return Book(
         title=f"Submission tree {root.name}" if root.name else "Submission tree",
         source="tree",
@@ -47,6 +49,15 @@ def gather_tree(root: Path, pack: RulePack, results_dir: Path | None = None, sub
         findings=tuple(map(said, report.findings)),
         notes=tuple(_notes(report, index)),
     )
+
+
+def _with_keys_of_their_own(rows: Iterable[RowOfTree]) -> Iterator[RowOfTree]:
+    """Folders that differ in other signs than letters and digits alone would have one key."""
+    taken: Counter[str] = Counter()
+    for row in rows:
+        taken[row.row.key] += 1
+        number = taken[row.row.key]
+        yield row if number == 1 else row.numbered(number)
 
 
 def _notes(report: TreeReport, index: TreeIndex) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -28,6 +29,12 @@ class RowOfTree:
 
     row: RowView
     runs: tuple[RunView, ...]
+
+    def numbered(self, number: int) -> RowOfTree:
+        """The same with a number behind all keys."""
+        runs = tuple(dataclasses.replace(run, key=f"{run.key}-{number}") for run in self.runs)
+        keys = tuple(run.key for run in runs)
+        return RowOfTree(dataclasses.replace(self.row, key=f"{self.row.key}-{number}", runs=keys), runs)
 
 
 def row_of_tree(row: TreeRow, originals: Originals) -> RowOfTree:

@@ -4,8 +4,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from harness.errors import ConfigError, UnknownName
 from harness.report.book.content import Book, Distribution, Missing, RowView, RunView, TimeLine
@@ -19,6 +23,11 @@ from tests.logs.loadgen_runs import edit, loadgen_runs
 __all__ = ["loadgen_runs"]
 PACK = load("v6.1")
 DETAIL = "mlperf_log_detail.txt"
+LOGGED = [
+    *("result_validity", "result_query_count", "effective_min_duration_ms", "effective_scenario", "power_begin"),
+    *("result_99.00_percentile_latency_ns", "result_first_token_99.00_percentile_latency_ns", "loadgen_version"),
+    *("result_completed_tokens_per_second", "result_completed_samples_per_sec", "result_mean_latency_ns", "power_end"),
+]
 REAL = Path(__file__).parents[4] / "shared/data/real_v6.0"
 
 
@@ -187,6 +196,17 @@ def test_manifests_of_any_shape_are_read(home: Path) -> None:
     assert dict(dict(run.facts)["filed run"]) == {"run": "7"}
 
 
+def test_folders_that_differ_in_signs_alone_have_keys_of_their_own(home: Path) -> None:
+    for name in ("B_x", "B-x", "B.x"):
+        shutil.copytree(home / "results/Box", home / "results" / name)
+    book = gathered(home)
+    assert len(book.rows) == 8
+    for keys in ([one.key for one in book.rows], [run.key for run in book.runs]):
+        assert len(set(keys)) == len(keys)
+    titles = {book.run(key).title.split("/")[3] for one in book.rows if one.system == "B.x" for key in one.runs}
+    assert titles == {"B.x"}
+
+
 def test_what_there_are_no_rules_for_is_noted(home: Path) -> None:
     (name,) = [*PACK.other_benchmarks.value][:1]
     shutil.copytree(row(home, "Server"), home / "results" / "Box" / name / "Offline")
@@ -265,6 +285,57 @@ def test_audits_of_the_client(client_home: Path) -> None:
         assert dict(server(gathered(client_home)).audits)[name] == word
     write(path, "{")
     assert dict(server(gathered(client_home)).audits)[name] not in ("PASS", "FAIL")
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+_KEYS = st.sampled_from(
+    "n_samples_issued n_samples_failed duration_ns qps tps ttft tpot latency state git_sha output_sequence_lengths"
+    " complete version test_started_at accuracy_scores settings type".split()
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    name=st.sampled_from(["performance/result_summary.json", "accuracy/accuracy_results.json", "config.yaml"]),
+    changes=st.dictionaries(_KEYS, _JSON, min_size=1, max_size=3),
+)
+def test_any_report_makes_a_book(client_home: Path, name: str, changes: dict[str, Any]) -> None:
+    path = row(client_home, "Server") / name
+    before = path.read_text()
+    try:
+        data = yaml.safe_load(before) if name.endswith("yaml") else json.loads(before)
+        path.write_text(json.dumps(data | changes))
+        found = server(gathered(client_home))
+    finally:
+        path.write_text(before)
+    assert found.word in ("VALID", "INVALID", "unread")
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(cut=st.floats(0, 1), key=st.sampled_from(LOGGED), value=_JSON)
+def test_any_detail_log_makes_a_book(home: Path, cut: float, key: str, value: object) -> None:
+    path = row(home, "Server") / "performance/run_1" / DETAIL
+    before = path.read_text()
+    lines = before.splitlines(keepends=True)
+    marker = ":::MLLOG "
+    changed = [
+        marker + json.dumps(json.loads(line.removeprefix(marker)) | {"value": value}) + "\n"
+        if f'"{key}"' in line
+        else line
+        for line in lines
+    ]
+    text = "".join(changed)
+    try:
+        path.write_text(text[: int(len(text) * cut)] if cut > 0.5 else text)
+        book = gathered(home)
+    finally:
+        path.write_text(before)
+    assert server(book).word in ("VALID", "INVALID", "unread")
+    assert all(figure.why for figure in leg(book, "performance").figures if isinstance(figure, Missing))
 
 
 # -- which round -------------------------------------------------------------------------------------------------------
