@@ -293,8 +293,25 @@ _JSON = st.recursive(
     max_leaves=5,
 )
 _KEYS = st.sampled_from(
-    "n_samples_issued n_samples_failed duration_ns qps tps ttft tpot latency state git_sha output_sequence_lengths"
-    " complete version test_started_at accuracy_scores settings type".split()
+    [
+        "n_samples_issued",
+        "n_samples_failed",
+        "duration_ns",
+        "qps",
+        "tps",
+        "ttft",
+        "tpot",
+        "latency",
+        "state",
+        "git_sha",
+        "output_sequence_lengths",
+        "complete",
+        "version",
+        "test_started_at",
+        "accuracy_scores",
+        "settings",
+        "type",
+    ]
 )
 
 
