@@ -43,7 +43,7 @@ _NOTHING = Beside()
 def run_job(job: LegJob, leg: str, observer: Observer, beside: Beside = _NOTHING) -> Outcome:
     """Runs the worker to its end. Its working folder is an empty one below the run's, so no stray file is picked up.
 
-    ``observer`` is told once a second how far it is, with what stands ``beside``.
+    ``observer`` is told every second, or every few, how far it is, with what stands ``beside``.
     RunBroke where it ended without an outcome. ^C is passed on: the worker writes what it has, then KeyboardInterrupt
     goes on up.
     """

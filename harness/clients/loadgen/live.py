@@ -1,18 +1,15 @@
 """What a leg tells while it runs: rates of the last seconds, percentiles of the latencies of all answers so far.
 
-Once a second it looks at what the notes grew by, and at nothing twice. Of a sample that was answered nothing is kept
+Now and then it looks at what the notes grew by, and at nothing twice. Of a sample that was answered nothing is kept
 but its count in a histogram, so neither the time of a look nor the memory grows with the length of the run.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
-import os
 import time
 from array import array
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -31,7 +28,7 @@ HIGHEST_NS: Final = 10**15
 _BUCKETS: Final = math.ceil(math.log(HIGHEST_NS / LOWEST_NS, GROWTH))
 _BUCKETS_AN_E: Final = 1 / math.log(GROWTH)
 _OFFLINE: Final = "Offline"
-_TOLD: Final = ((0.5, "p50_ns"), (0.99, "p99_ns"))
+_SHARES: Final = {"p50_ns": 0.5, "p99_ns": 0.99}
 
 
 class Histogram:
@@ -50,13 +47,15 @@ class Histogram:
         self._counts += np.bincount(np.minimum(places, _BUCKETS - 1), minlength=_BUCKETS)
         self.count += len(durations_ns)
 
-    def percentile(self, share: float) -> float:
-        """The duration in ns that ``share`` of all are not above, within 1 %. ValueError where nothing was counted."""
+    def percentiles(self, shares: Sequence[float]) -> list[float]:
+        """For each share the duration in ns that it of all are not above, within 1 %. ValueError where nothing was
+        counted.
+        """
         if not self.count:
             raise ValueError("a percentile of nothing")
-        rank = max(1, math.ceil(share * self.count))
-        place = int(np.searchsorted(np.cumsum(self._counts), rank))
-        return float(LOWEST_NS * GROWTH ** (place + 0.5))
+        ranks = [max(1, math.ceil(share * self.count)) for share in shares]
+        places = np.searchsorted(np.cumsum(self._counts), ranks)
+        return [LOWEST_NS * GROWTH ** (place + 0.5) for place in places.tolist()]
 
 
 class Grown:
@@ -131,7 +130,7 @@ class Latencies:
     def told(self) -> list[dict[str, object]]:
         """What is known of each, as :class:`~harness.events.Running` has it."""
         return [
-            {"name": self._prefix + name} | {key: of.percentile(share) for share, key in _TOLD}
+            {"name": self._prefix + name} | dict(zip(_SHARES, of.percentiles(tuple(_SHARES.values())), strict=True))
             for name, of in self._names.items()
             if of.count
         ]
@@ -253,18 +252,3 @@ class LiveFigures:
         pace = self._rates.pace(time.monotonic_ns(), answered, tokens)
         told |= {"samples_per_s": pace.answers_per_s, "tokens_per_s": pace.tokens_per_s}
         return told | {"running": running}
-
-
-class ProgressPipe:
-    """A pipe that takes a JSON line a look. One that finds no room is dropped: a reader that stands still (a terminal
-    that is held by ^S) must not hold what is measured.
-    """
-
-    def __init__(self, descriptor: int) -> None:
-        os.set_blocking(descriptor, False)
-        self._descriptor = descriptor
-
-    def tell(self, progress: Mapping[str, object]) -> None:
-        """Writes a line, whole or not at all: it is shorter than what a pipe takes in one piece."""
-        with contextlib.suppress(BlockingIOError, BrokenPipeError):
-            os.write(self._descriptor, json.dumps(progress).encode() + b"\n")

@@ -7,8 +7,8 @@ StartTest on a thread of its own while the main thread keeps signals and the wat
 Where samples are trajectories an engine of trajectories stands between the SUT and the engine, and the turns are kept
 beside the samples.
 
-Standard output carries one JSON line a second (:mod:`~harness.clients.loadgen.live`); everything else goes to standard
-error.
+Standard output carries a JSON line a second or so (:mod:`~harness.clients.loadgen.telling`); everything else goes to
+standard error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import os
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections import Counter
 from pathlib import Path
@@ -30,9 +29,10 @@ import numpy as np
 from harness.clients.loadgen.interpreter import make_interpreter_quick
 from harness.clients.loadgen.job import OUTCOME, LegJob, Outcome
 from harness.clients.loadgen.library import TrajectoryLibrary, open_library
-from harness.clients.loadgen.live import LiveFigures, ProgressPipe
+from harness.clients.loadgen.live import LiveFigures
 from harness.clients.loadgen.record import FrozenRecord
 from harness.clients.loadgen.sut import LoadGenSut
+from harness.clients.loadgen.telling import ProgressPipe, Teller
 from harness.clients.loadgen.trajectories import TrajectoryEngine
 from harness.clients.loadgen.turn_record import FrozenTurns, TurnRecord
 from harness.engines.base import Engine
@@ -48,7 +48,6 @@ from harness.ledger.turns import TURN_REPLIES, TURNS, write_turns
 _ENGINE_DIED = "engine_died"
 _KEPT_FAILURES = 100
 _TICK_S = 0.05
-_PROGRESS_S = 1.0
 _PATIENCE_S = 30.0
 _COUNTERS_S = 2.0
 
@@ -156,15 +155,14 @@ class Worker:
 
     def _watch(self) -> None:
         live = LiveFigures(self.sut.record, self.turns, scenario=self.job.scenario)
-        next_progress = time.monotonic() + _PROGRESS_S
+        teller = None if self._progress is None else Teller(self._progress, lambda: live.look(self.sut.completed))
         while not self._ended.wait(_TICK_S):
             stalled_s = (self.trajectories or self.sut).stalled_s()
             if stalled_s > self.job.watchdog_s:
                 self._stalled = f"no token came for {stalled_s:.0f} s while samples were outstanding"
                 self._break(EngineDied(self._stalled))
-            if self._progress is not None and time.monotonic() >= next_progress:
-                next_progress += _PROGRESS_S
-                self._progress.tell(live.look(self.sut.completed))
+            if teller is not None:
+                teller.turn()
 
     # -- what is kept -----------------------------------------------------------------------------------------------
 
