@@ -16,12 +16,11 @@ import numpy as np
 from harness.clients.endpoints.config import REPORT
 from harness.clients.endpoints.events import EVENTS, Phase, read_phases
 from harness.clients.endpoints.report import PERFORMANCE, SINGLE
-from harness.errors import HarnessError
 from harness.ledger.record import RunRecord
 from harness.ledger.samples import NONE, Int64, SampleState
 from harness.ledger.store import StoredRun
 from harness.logs import Document, EndpointsLog, LogError
-from harness.logs.endpoints import RESULT_SUMMARY
+from harness.logs.endpoints import CONFIGS, RESULT_SUMMARY
 from harness.report.book.client_figures import client_figures, no_client_figures
 from harness.report.book.content import Figure, Margin, Missing, RunView, TimeLine
 from harness.report.book.limits import Limits, limits_of
@@ -32,7 +31,7 @@ from harness.report.book.sample_figures import sample_figures
 from harness.rules import RulePack
 
 MAX_EVENTS_BYTES: Final = 256 << 20
-"""Events hold every answer; reading so many takes some ten seconds."""
+"""Events hold every answer of both phases: reading more takes longer than all else that a report needs."""
 
 _NO_PLACES: Final = Missing("turns", "Figures of turns", "the client's report does not tell a turn's place")
 
@@ -45,9 +44,8 @@ def endpoints_run(run: StoredRun, root: Path, pack: RulePack | None, *, alive: b
     limits = limits_of(pack, record.id.benchmark, record.id.scenario)
     summary = _summary(report, record, alive=alive)
     figures = no_client_figures(summary) if isinstance(summary, str) else client_figures(summary, limits)
-    margins, notes = _margins(
-        record, pack, None if isinstance(summary, str) else EndpointsLog(summary, _nothing(report))
-    )
+    log = None if isinstance(summary, str) else EndpointsLog(summary, Document(report / CONFIGS[0], {}))
+    margins, notes = _margins(record, pack, log)
     return dataclasses.replace(
         recorded(run, root, alive=alive),
         margins=margins,
@@ -120,24 +118,14 @@ def _summary(report: Path, record: RunRecord, *, alive: bool) -> Document | str:
         return error.what
 
 
-def _nothing(report: Path) -> Document:
-    return Document(report / "config.yaml", {})
-
-
 def _margins(
     record: RunRecord, pack: RulePack | None, log: EndpointsLog | None
 ) -> tuple[tuple[Margin, ...], tuple[str, ...]]:
     run_id = record.id
     if pack is None or run_id.benchmark not in pack.benchmarks:
         return (), (no_rules(record, pack),)
-    found: tuple[Margin, ...] = ()
-    notes: tuple[str, ...] = ()
-    if log is not None:
-        try:
-            found = client_margins(log, pack, run_id.benchmark, run_id.scenario)
-        except HarnessError as error:
-            notes = (f"no margins from the client's report: {error.what}",)
+    found = () if log is None else client_margins(log, pack, run_id.benchmark, run_id.scenario)
     if record.accuracy is not None:
         figures = {record.accuracy.key: record.accuracy.value, **record.accuracy.also}
         found += accuracy_margins(figures, pack, run_id.benchmark, run_id.scenario, "endpoints")
-    return found, notes
+    return found, ()
