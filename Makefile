@@ -26,7 +26,7 @@ OF_THE_CORE := -m "not torch and not harmony and not qwen3vl and not hub and not
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo doctor test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission check_submission compare
+.PHONY: help venv core_test demo doctor test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission report check_submission compare
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ check_submission: venv ## check a tree: INPUT=build/submission ROUND=v6.1 SUBMIT
 compare: venv ## what changed from A to B: A=build/last_round B=build/submission (two results folders, trees, or runs)
 	$(PY) -m harness compare $(call quoted,$(A)) $(call quoted,$(B)) $(ARGS)
 
+report: venv ## one HTML file of runs or of a tree: INPUT=build/submission ARGS="--compare=… --plots=build/plots"
+	$(PY) -m harness report $(if $(filter-out file,$(origin INPUT)),--input $(call quoted,$(INPUT))) $(ARGS)
+
 demo: venv $(if $(filter qwen3.6%,$(BENCHMARK)),bfcl) ## the main job on this machine in minutes: run, score, package, check (BENCHMARK=qwen3-vl-235b-a22b)
 	@$(PY) -m harness make_dataset --benchmark=$(BENCHMARK) $(if $(filter qwen3-vl%,$(BENCHMARK)),--rows=512)
 	@mkdir -p build/demo
@@ -91,7 +94,9 @@ demo: venv $(if $(filter qwen3.6%,$(BENCHMARK)),bfcl) ## the main job on this ma
 	@$(PY) -m harness submission --demonstration --benchmarks=$(BENCHMARK) --results_dir build/demo/results --out build/demo/submission
 	@$(PY) -m harness check_submission --input build/demo/submission; test $$? -le 1
 	@$(PY) -m harness status --results_dir build/demo/results
+	@$(PY) -m harness report --quiet --input build/demo/submission --results_dir build/demo/results --out build/demo/report.html
 	@echo "The runs are in build/demo/results, the demonstration tree in build/demo/submission."
+	@echo "Open build/demo/report.html in a browser: the tree, its runs and what the gate says of them."
 	@echo "It is labelled as a demonstration everywhere: short runs, stand-in data and checkpoint are never submittable."
 	@test $$(cat build/demo/verdict) -eq 0 || { echo "Not every leg is VALID: a busy machine shows here."; exit 1; }
 
@@ -133,3 +138,4 @@ bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/building_requests.py
 	$(PY) benchmarks/http_chats.py
 	$(PY) -m benchmarks.agentic
+	$(PY) benchmarks/report_size.py

@@ -28,6 +28,7 @@ VERBS = {
     "status": "show the runs there are: state, verdict, result, folder",
     "system": "show what was read of this machine and what is still to be said",
     "submission": "lay out the submission tree from finished runs",
+    "report": "one HTML file of a results folder or a tree, with plots: --input=… --compare=… --out=…",
     "check_submission": "check a tree: our gate, and the official checker where there is a clone",
     "compare": "put two results folders, trees or runs beside each other: compare A B (--json, --fail_below PERCENT)",
 }

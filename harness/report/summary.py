@@ -26,7 +26,9 @@ def summary(book: Book, comparison: Comparison | None = None) -> Group:
     parts: list[RenderableType] = []
     if any(row.demonstration for row in book.rows):
         parts.append(f"[bold yellow]{wording.DEMONSTRATION}[/]")
-    parts += [_table(*key, list(rows)) for key, rows in itertools.groupby(book.rows, key=_entry)]
+    for (title, words), rows in itertools.groupby(book.rows, key=_entry):
+        parts += [f"[italic]{escape(line)}[/]" for line in (title, words) if line]  # a table's own title is folded
+        parts.append(_table(rows))
     parts += map(escape, _counts(book))
     if comparison is not None:
         parts += map(escape, _changes(comparison))
@@ -51,9 +53,8 @@ def _entry(row: RowView) -> tuple[str, str]:
     return f"{row.benchmark} on {row.system}{division}", " · ".join(filter(None, words))
 
 
-def _table(title: str, words: str, rows: Iterable[RowView]) -> Table:
-    heading = "\n".join(filter(None, (title, words)))
-    table = Table(box=box.SIMPLE_HEAD, title=escape(heading), title_justify="left")
+def _table(rows: Iterable[RowView]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
     for column in ("scenario", "verdict", "result", "tightest limit", "accuracy"):
         table.add_column(column)
     for row in rows:
