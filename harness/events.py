@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+_EVERY_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +99,34 @@ Observer: TypeAlias = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """The observer that looks away."""
+
+
+class Steps:
+    """Tells an observer how far a piece of work is, twice a second at most."""
+
+    def __init__(self, observer: Observer, step: str, total: int | None, unit: str = "") -> None:
+        self._observer = observer
+        self._step = step
+        self._total = total
+        self._unit = unit
+        self._next = time.monotonic()
+
+    def at(self, done: int) -> None:
+        """So much is done, and there is more to do."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _EVERY_S
+            self._observer(StepProgress(self._step, done, self._total, self._unit))
+
+    def end(self, done: int) -> None:
+        """All is done."""
+        self._observer(StepProgress(self._step, done, done, self._unit))
+
+
+def counted(items: Iterable[T], observer: Observer, step: str, total: int | None, unit: str = "") -> Iterator[T]:
+    """The items as they come, and how many came yet to the observer. What is not drawn to the end is not ended."""
+    steps, done = Steps(observer, step, total, unit), 0
+    for done, item in enumerate(items, start=1):
+        yield item
+        steps.at(done)
+    steps.end(done)

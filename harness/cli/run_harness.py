@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness import env, rules
 from harness.benchmarks.gpt_oss_120b.judge import SANDBOXES
 from harness.benchmarks.gpt_oss_120b.judge.settings import JudgeSettings, judged
 from harness.cli.console import ERR, OUT
-from harness.cli.options import add_results_dir, add_selection, add_variant, comma_list, folder
+from harness.cli.options import add_quiet, add_results_dir, add_selection, add_variant, comma_list, folder
 from harness.config import Project
 from harness.errors import EXIT_OK, ConfigError, Refused, UnknownName
+from harness.events import Note, Observer
 from harness.gate.run_facts import PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord
-from harness.report.progress import LinePrinter
+from harness.report.progress import observer
 from harness.report.tables import runs_table, turns_of_runs
 from harness.runs.endpoints_import import import_run, one_row
 from harness.runs.endpoints_session import ClientSession
-from harness.runs.plan import LEGS, TEST_MODES, Selection, notes, plan
+from harness.runs.plan import LEGS, TEST_MODES, PlannedLeg, Selection, notes, plan
 from harness.runs.session import run_legs
 
 LOADGEN, ENDPOINTS = "loadgen", "endpoints"
@@ -51,14 +54,12 @@ def _run_client(argv: list[str], options: argparse.Namespace) -> int:
     _check_client(options)
     project = Project(Path.cwd())
     legs = plan(project, _selection(options, [PERFORMANCE]), rules.load(options.round))
-    for note in notes(legs):
-        ERR.print(note, markup=False)
     store, command = ResultsStore(options.results_dir.absolute()), ["python", "-m", "harness", "run_harness", *argv]
-    data_dir, observer = (options.data_dir or env.data_dir()).absolute(), LinePrinter(ERR)
+    data_dir = (options.data_dir or env.data_dir()).absolute()
     divisions = {(leg.system, leg.benchmark): project.division(leg.system, leg.benchmark) for leg in legs}
-    with judged(JudgeSettings(options.judge_sandbox, options.judge_workers)):
+    with _observer(options, legs) as tell:
         if options.import_from is None:
-            records = ClientSession(store, data_dir, command, observer, divisions).run(legs)
+            records = ClientSession(store, data_dir, command, tell, divisions).run(legs)
         else:
             leg = one_row(legs)
             records = [
@@ -69,7 +70,7 @@ def _run_client(argv: list[str], options: argparse.Namespace) -> int:
                     data_dir=data_dir,
                     command=command,
                     division=divisions[leg.system, leg.benchmark],
-                    observer=observer,
+                    observer=tell,
                 )
             ]
     OUT.print(runs_table(store.root, records))
@@ -103,20 +104,30 @@ def run_audit(verb: str, test: str, argv: list[str]) -> int:
 
 def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[str]) -> int:
     legs = plan(Project(Path.cwd()), _selection(options, chosen), rules.load(options.round))
-    for note in notes(legs):
-        ERR.print(note, markup=False)
-    with judged(JudgeSettings(options.judge_sandbox, options.judge_workers)):
+    with _observer(options, legs) as tell:
         records = run_legs(
             legs,
             store=ResultsStore(options.results_dir.absolute()),
             data_dir=(options.data_dir or env.data_dir()).absolute(),
             command=["python", "-m", "harness", verb, *argv],
-            observer=LinePrinter(ERR),
+            observer=tell,
             resume=options.resume,
         )
     OUT.print(runs_table(ResultsStore(options.results_dir).root, records))
     OUT.print(turns_of_runs(ResultsStore(options.results_dir), records), end="")
     return EXIT_OK if all(map(_valid, records)) else Refused.exit_code
+
+
+@contextlib.contextmanager
+def _observer(options: argparse.Namespace, legs: Sequence[PlannedLeg]) -> Iterator[Observer]:
+    """Who is told what is done, the judge of programs too; first what the plan has to say of the legs."""
+    with (
+        observer(ERR, quiet=options.quiet) as tell,
+        judged(JudgeSettings(options.judge_sandbox, options.judge_workers, tell)),
+    ):
+        for note in notes(legs):
+            tell(Note(note))
+        yield tell
 
 
 def _selection(options: argparse.Namespace, legs: list[str]) -> Selection:
@@ -177,6 +188,7 @@ def _parser(verb: str, description: str | None) -> argparse.ArgumentParser:
         help="how much of that code runs at once (default: as many as there are cores and memory for)",
     )
     add_results_dir(parser)
+    add_quiet(parser)
     return parser
 
 

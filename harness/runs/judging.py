@@ -38,7 +38,7 @@ def judge(
 ) -> RunRecord:
     """The finished record, written. A run whose logs are bad is broken; whatever else stops this leaves it measured."""
     try:
-        finished = conclude(leg, folder, record, outcome, outcome.library_rows, dataset, benchmark)
+        finished = conclude(leg, folder, record, outcome, outcome.library_rows, dataset, benchmark, observer)
         write_record(folder, finished)
     except (LogError, RunBroke) as error:
         ended = end(folder, record, error, observer)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.benchmarks.base import Answer, Benchmark, Dataset, Score
 from harness.benchmarks.base import SubsetScore as BenchmarkSubset
 from harness.clients.loadgen.job import FAILED_DATA
+from harness.events import Observer, counted, ignore
 from harness.gate.run_facts import Coverage
 from harness.ledger.record import AccuracyEcho, Counts, SubsetScore
 from harness.logs import AccuracyLog
@@ -15,7 +16,12 @@ from harness.runs.plan import PlannedLeg
 
 
 def score_log(
-    leg: PlannedLeg, log: AccuracyLog, coverage: Coverage, dataset: Dataset, benchmark: Benchmark
+    leg: PlannedLeg,
+    log: AccuracyLog,
+    coverage: Coverage,
+    dataset: Dataset,
+    benchmark: Benchmark,
+    observer: Observer = ignore,
 ) -> Score | None:
     """The score of an accuracy leg, or of an audit that has one to reach; None where an audit's log has other rows.
 
@@ -25,7 +31,8 @@ def score_log(
     if audit is not None and (audit.score is None or not covers_each_row_once(coverage, dataset.rows)):
         return None
     failed: set[int] = set()
-    return benchmark.score(_answers(log, failed), dataset, failed=failed, where=log.path)
+    answers = counted(_answers(log, failed), observer, f"{leg.name}: scoring", dataset.rows, "answers")
+    return benchmark.score(answers, dataset, failed=failed, where=log.path)
 
 
 def score_echo(score: Score, counts: Counts | None = None) -> AccuracyEcho:

@@ -11,6 +11,7 @@ from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.loadgen import user_conf
 from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.engines.base import PROMPTS_DIFFER
+from harness.events import Observer, ignore
 from harness.gate.error_correction import check_run_memory
 from harness.gate.findings import Finding, Severity
 from harness.gate.ledger_rules import COMPARISON, COUNT, MISREAD, PROMPTS
@@ -45,6 +46,7 @@ def conclude(
     rows: int,
     dataset: Dataset,
     benchmark: Benchmark,
+    observer: Observer = ignore,
 ) -> RunRecord:
     """The finished record. ``rows`` is how many rows of the data set the leg asked.
 
@@ -56,7 +58,7 @@ def conclude(
     comparisons = compare(read_samples(folder / SAMPLES), detail.values)
     log = AccuracyLog(logs / ACCURACY)
     coverage = None if leg.leg == PERFORMANCE else Coverage.of(log, rows)
-    score = None if coverage is None else score_log(leg, log, coverage, dataset.head(rows), benchmark)
+    score = None if coverage is None else score_log(leg, log, coverage, dataset.head(rows), benchmark, observer)
     if leg.leg == ACCURACY_LEG and score is not None:
         write_atomically(folder / ACCURACY_TXT, benchmark.accuracy_text(score))
     audited = judge_audit(leg, folder, log, score, dataset, benchmark) if leg.leg in AUDITS else None

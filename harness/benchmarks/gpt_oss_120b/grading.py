@@ -32,7 +32,9 @@ def judge_for(dataset: Dataset, rules: TokenRules) -> Judge | str:
     limits = Limits(test_s=rules.code_tests.value.test_timeout_s)
     settings = current()
     _proved(limits, settings.sandbox)
-    return Judge(TestsFolder(folder), limits, settings.sandbox, settings.workers or default_workers(limits))
+    return Judge(
+        TestsFolder(folder), limits, settings.sandbox, settings.workers or default_workers(limits), settings.observer
+    )
 
 
 def ready(dataset: Dataset, rules: TokenRules) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from harness.benchmarks.gpt_oss_120b.judge.sandbox import Cell, Sandbox
 from harness.benchmarks.gpt_oss_120b.judge.tests_file import TestsFolder
 from harness.benchmarks.gpt_oss_120b.judge.trial import Ending, Trial, try_solution
 from harness.errors import DatasetError
+from harness.events import Observer, Steps, ignore
 
 
 class Submission(NamedTuple):
@@ -27,12 +28,13 @@ class Submission(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Tries solutions on the tests in a folder, ``workers`` of them at a time."""
+    """Tries solutions on the tests in a folder, ``workers`` of them at a time; ``observer`` is told how many were."""
 
     tests: TestsFolder
     limits: Limits
     sandbox: Sandbox = "namespaces"
     workers: int = 1
+    observer: Observer = field(default=ignore, compare=False)
 
     def __post_init__(self) -> None:
         if self.workers < 1:
@@ -58,6 +60,7 @@ class Judge:
 
     def _try_all(self, codes: Mapping[str, Collection[str]], trials: dict[Submission, Trial]) -> None:
         stop = threading.Event()
+        steps = Steps(self.observer, "judging programs", sum(map(len, codes.values())), "programs")
         room = threading.BoundedSemaphore(2 * self.workers)  # Problems in memory: some have tests of 100 MB.
         with concurrent.futures.ThreadPoolExecutor(self.workers, "judge") as pool:
 
@@ -72,9 +75,12 @@ class Judge:
                 for problem in self.tests.problems(codes):
                     for code in codes[problem.id]:
                         room.acquire()
+                        steps.at(len(trials))
                         running.append(pool.submit(work, problem, code))
                 for future in running:
                     future.result()
+                    steps.at(len(trials))
+                steps.end(len(trials))
             except BaseException:
                 stop.set()  # ^C: nobody waits a minute for a solution that loops.
                 raise

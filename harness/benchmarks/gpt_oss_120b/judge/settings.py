@@ -5,17 +5,21 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness.benchmarks.gpt_oss_120b.judge.sandbox import Sandbox
+from harness.events import Observer, ignore
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """``workers`` is how many solutions run at once; None: as many as there are cores and memory for."""
+    """``workers`` is how many solutions run at once; None: as many as there are cores and memory for. ``observer`` is
+    told how many were tried.
+    """
 
     sandbox: Sandbox = "namespaces"
     workers: int | None = None
+    observer: Observer = field(default=ignore, compare=False)
 
     @property
     def deviations(self) -> tuple[str, ...]:
