@@ -11,7 +11,6 @@ from harness.benchmarks.presence import data_sets
 from harness.cli.console import OUT
 from harness.cli.options import add_results_dir, add_variant, comma_list, folder
 from harness.config import Project
-from harness.errors import ConfigError
 from harness.gate.clone_check import reference_clone
 from harness.ledger.store import write_atomically
 from harness.machine.doctor import Check, Host, Needs, examine, exit_code, needs_of
@@ -46,10 +45,7 @@ def _write(path: Path, text: str) -> None:
     if path == _STDOUT:
         OUT.print(text, markup=False)
         return
-    try:
-        write_atomically(path, text + "\n")
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        raise ConfigError(f"the report cannot be written: {error.strerror}", where=path) from None
+    write_atomically(path, text + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import getpass
 import json
 import socket
-import sys
 import time
 import types
 from pathlib import Path
@@ -16,6 +15,7 @@ from harness.machine.facts import Fact
 from harness.machine.identity import identity
 from harness.machine.software import read_operating_system, stack
 from harness.rules import load
+from tests.machine.recorded_driver import H200, Board
 
 FROM_PEOPLE_OR_ENTRY = {
     "division", "submitter", "status", "system_name", "number_of_nodes", "system_type", "cooling",
@@ -85,67 +85,6 @@ def test_operating_system():
 
 
 # --- accelerators -----------------------------------------------------------------------------------------------
-
-
-class Board:
-    """What one recorded accelerator answers, by NVML function; a function that is not here has no answer."""
-
-    def __init__(self, uuid, **answers):
-        self.uuid = uuid
-        self.answers = answers
-
-
-H200 = {
-    "nvmlDeviceGetName": "NVIDIA H200",
-    "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(total=150_754_820_096),
-    "nvmlDeviceGetMaxClockInfo": 1980,
-    "nvmlDeviceGetMaxPcieLinkGeneration": 5,
-    "nvmlDeviceGetMaxPcieLinkWidth": 16,
-    "nvmlDeviceGetMigMode": [0, 0],
-}
-
-
-class Driver(types.ModuleType):
-    """A module with the names of pynvml and recorded answers."""
-
-    def __init__(self, boards, init_error=None):
-        super().__init__("recorded_nvml")
-        self.init_error = init_error
-        self.nvmlShutdown = lambda: None
-        self.nvmlDeviceGetCount = lambda: len(boards)
-        self.nvmlDeviceGetHandleByIndex = lambda i: boards[i]
-        self.nvmlDeviceGetUUID = lambda board: board.uuid
-        self.nvmlDeviceGetNvLinkState = lambda board, link: int(link < board.answers.get("links", 0))
-        self.nvmlDeviceGetNvLinkVersion = lambda board, link: board.answers["version"]
-        self.nvmlSystemGetDriverVersion = lambda: "580.67"
-        self.nvmlSystemGetCudaDriverVersion = lambda: 13010
-        vars(self).update({k: v for k, v in vars(pynvml).items() if k.startswith(("NVML_", "NVMLError"))})
-
-    def nvmlInit(self):  # noqa: N802 - NVML's name
-        if self.init_error is not None:
-            raise pynvml.NVMLError(self.init_error)
-
-    def __getattr__(self, name):
-        if not name.startswith("nvmlDeviceGet"):
-            raise AttributeError(name)
-
-        def function(board, *_):
-            if name not in board.answers:
-                raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-            return board.answers[name]
-
-        return function
-
-
-@pytest.fixture
-def driver(monkeypatch):
-    """Puts a driver of these boards where a module is looked for, and gives its name."""
-
-    def install(boards, init_error=None):
-        monkeypatch.setitem(sys.modules, "recorded_nvml", Driver(boards, init_error))
-        return "recorded_nvml"
-
-    return install
 
 
 def values(found):

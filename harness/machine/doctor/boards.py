@@ -125,7 +125,7 @@ def _reasons(nvml: Any, handle: Any) -> tuple[tuple[str, ...] | None, tuple[str,
         return None, ()
 
     def named(names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name for name in names if bits & getattr(nvml, f"nvmlClocksThrottleReason{name}", 0))
+        return tuple(name for name in names if bits & getattr(nvml, f"nvmlClocksThrottleReason{name}"))
 
     return named(_FAILS), named(_ODD)
 

@@ -13,7 +13,7 @@ from harness.machine.facts import counted
 
 _CPU: Final = "sys/devices/system/cpu"
 _PAGES: Final = "sys/kernel/mm/transparent_hugepage"
-_CHOSEN: Final = re.compile(r"\[([\w-]+)\]")
+_CHOSEN: Final = re.compile(r"\[([\w+-]+)\]")
 
 
 @check(
