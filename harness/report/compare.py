@@ -45,7 +45,7 @@ _TIMES: Final = ("ms", "s")
 _PERCENTILES: Final = ("p50", "p90", "p99")
 _FINGERPRINT: Final = "fingerprint"
 _OF_ONE_RUN: Final = ("started", "ended", "state", "command", "note", "digest")
-_GROUPS_OF_ONE_RUN: Final = ("files, sha256", "client", "filed run")
+_GROUPS_OF_ONE_RUN: Final = ("files, sha256", "client", "filed run", "LoadGen says")
 """Facts, and groups of them, that no two runs share and that nothing depends on."""
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
@@ -243,13 +243,17 @@ def _distributions(run: RunView | None) -> dict[str, Distribution]:
 
 
 def _configuration(one: RunView | None, other: RunView | None) -> Iterator[Difference]:
-    """The keys of the runs' fingerprints that differ; where a side has none, all facts that do."""
+    """The keys of the runs' fingerprints that differ. Where no side has one, all facts that do; where one side has,
+    those that both tell: a run tells more of itself than a tree.
+    """
     both = [dict(run.facts) if run is not None else {} for run in (one, other)]
-    if all(_FINGERPRINT in groups for groups in both):
+    have = [_FINGERPRINT in groups for groups in both]
+    if all(have):
         mine, theirs = (_named("", groups[_FINGERPRINT]) for groups in both)
     else:
         mine, theirs = (_all_named(groups) for groups in both)
-    for name in sorted({**mine, **theirs}):
+    names = mine.keys() & theirs.keys() if any(have) and not all(have) else mine.keys() | theirs.keys()
+    for name in sorted(names):
         if mine.get(name) != theirs.get(name):
             yield Difference(name, mine.get(name), theirs.get(name))
 

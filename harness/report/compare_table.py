@@ -20,7 +20,7 @@ from harness.report.wording import NO_VALUE, NOT_VERIFIED, caution, number, resu
 _STYLES: Final = {"better": "green", "worse": "red", "not judged": "yellow", "not comparable": "yellow"}
 _SHOWN: Final = 40
 """Keys of a configuration that a terminal is shown; --json has them all."""
-_WIDEST: Final = 60
+_WIDEST: Final = 40
 """Letters of a value that are shown."""
 _GAP: Final = "  "
 _UNCHANGED: Final = "="

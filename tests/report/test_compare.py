@@ -194,12 +194,21 @@ def test_keys_of_the_fingerprint_that_differ_are_named() -> None:
     assert [(one.name, one.before, one.after) for one in found.configuration] == [("engine.max_batch", "64", "128")]
 
 
-def test_facts_that_differ_are_named_where_a_side_has_no_fingerprint() -> None:
-    facts = (("versions", (("harness", "0.2.0"),)), ("run", (("started", "now"), ("round", "v6.1"))))
+def test_facts_that_differ_are_named_where_no_side_has_a_fingerprint() -> None:
+    one = (("versions", (("harness", "0.1.0"),)), ("settings", (("slots", "8"),)))
+    other = (("versions", (("harness", "0.2.0"),)), ("run", (("started", "now"), ("round", "v6.1"))))
+    sides = (book(row(), runs=(run(facts=facts), accuracy_run())) for facts in (one, other))
+    assert [(one.name, one.before, one.after) for one in only(compare(*sides)).configuration] == [
+        ("run: round", None, "v6.1"),
+        ("settings: slots", "8", None),
+        ("versions: harness", "0.1.0", "0.2.0"),
+    ]
+
+
+def test_of_a_run_and_a_tree_what_both_tell_is_named() -> None:
+    facts = (("versions", (("harness", "0.2.0"),)), ("weights", (("retraining", "No"),)))
     found = only(compare(book(), book(row(), runs=(run(facts=facts), accuracy_run()))))
     assert [(one.name, one.before, one.after) for one in found.configuration] == [
-        ("fingerprint: engine.max_batch", "64", None),
-        ("run: round", None, "v6.1"),
         ("versions: harness", "0.1.0", "0.2.0"),
     ]
 

@@ -20,7 +20,7 @@ from harness.logs import DetailLog, LogError
 from harness.report.book.accuracy_texts import scores_of, subsets_of
 from harness.report.book.content import Figure, Margin, RunView
 from harness.report.book.limits import Limits, limits_of
-from harness.report.book.logged import logged_figures
+from harness.report.book.logged import logged_facts, logged_figures
 from harness.report.book.margins import accuracy_margins, audit_margins, loadgen_margins
 from harness.report.book.run_record import UNREAD, flat, key_of
 from harness.report.book.sample_figures import all_missing
@@ -228,6 +228,7 @@ def _facts(row: TreeRow, leg: Leg, detail: DetailLog) -> Iterator[tuple[str, tup
     settings = (
         (key.removeprefix(_SETTINGS), value) for key, value in detail.values.items() if key.startswith(_SETTINGS)
     )
+    yield "LoadGen says", logged_facts(detail)
     yield "settings", tuple(pair for key, value in settings for pair in flat(key, value))
 
 
