@@ -15,9 +15,10 @@ from harness.errors import ConfigError, UnknownName
 from harness.report.book.content import Book, Distribution, Missing, RowView, RunView, TimeLine
 from harness.report.book.tree import gather_tree
 from harness.report.book.tree_round import RoundOfTree, round_of_tree
+from harness.report.compare import compare
 from harness.rules import load
 from tests.gate.made_endpoints import AGENT, GPT, change_data, make_endpoints_tree
-from tests.gate.made_tree import SUBMITTER, change_json, make_tree, row, write
+from tests.gate.made_tree import SUBMITTER, Entry, change_json, make_tree, row, write
 from tests.logs.loadgen_runs import edit, loadgen_runs
 
 __all__ = ["loadgen_runs"]
@@ -315,7 +316,7 @@ _KEYS = st.sampled_from(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     name=st.sampled_from(["performance/result_summary.json", "accuracy/accuracy_results.json", "config.yaml"]),
     changes=st.dictionaries(_KEYS, _JSON, min_size=1, max_size=3),
@@ -332,7 +333,7 @@ def test_any_report_makes_a_book(client_home: Path, name: str, changes: dict[str
     assert found.word in ("VALID", "INVALID", "unread")
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(cut=st.floats(0, 1), key=st.sampled_from(LOGGED), value=_JSON)
 def test_any_detail_log_makes_a_book(home: Path, cut: float, key: str, value: object) -> None:
     path = row(home, "Server") / "performance/run_1" / DETAIL
@@ -375,6 +376,21 @@ def test_the_round_of_a_stranger_is_told_by_its_seeds(home: Path, client_home: P
     assert round_of_tree(home.parents[1]).pack.round == "v6.0"
     shutil.rmtree(home)
     assert round_of_tree(client_home.parents[1]) == RoundOfTree(PACK, note=None)
+
+
+def test_two_rounds_are_compared_in_percent_where_they_ask_the_same(
+    whole: Path, loadgen_runs: dict[tuple[str, str], Path], tmp_path: Path
+) -> None:
+    earlier = make_tree(tmp_path / "earlier", loadgen_runs, "closed", Entry(round="v6.0"))
+    path = row(earlier, "Server") / "performance/run_1" / DETAIL
+    edit(path, result_completed_tokens_per_second=2.0)
+    before = gather_tree(tmp_path / "earlier", round_of_tree(tmp_path / "earlier").pack)
+    found = compare(before, gather_tree(whole, PACK))
+    assert found.notes == ("two rounds: v6.0 before, v6.1 after; each by the rules of its own",)
+    assert [(one.boundary, one.result.percent is not None) for one in found.rows] == [((), True), ((), True)]
+    changed = {one.after.scenario: one for one in found.rows}
+    assert changed["Server"].result.before == 2.0
+    assert changed["Offline"].result.percent == 0.0
 
 
 def test_nothing_may_tell_the_round(tmp_path: Path) -> None:
