@@ -27,7 +27,6 @@ STAND_IN: Final = "a stand-in"
 
 _CLIENT_LEG: Final = "endpoints"
 _CLIENTS: Final[Mapping[LayoutName, str]] = {"loadgen": "LoadGen", "endpoints": "endpoints client"}
-_SCRIPTED_ENGINE: Final = "scripted"
 _NOT_APPLICABLE: Final = ("n/a", "na")
 _FIELDS: Final = {
     "accelerator": "accelerator_model_name",
@@ -77,7 +76,7 @@ def of_record(
     """
     layout: LayoutName = "endpoints" if record.id.leg == _CLIENT_LEG else "loadgen"
     subject = Subject(record.id.benchmark, record.id.scenario, division, category, layout)
-    answers = SCRIPTED if record.engine.kind == _SCRIPTED_ENGINE else MODEL
+    answers = _answers(" ".join((f"{record.engine.kind} engine", *record.not_submittable)))
     weights = served_weights(record)
     name, data_type = (_text(weights.get(key, NONE)) for key in ("name", "weight_data_type"))
     return (
@@ -95,7 +94,7 @@ def of_files(
     ``marks`` are the reasons that a demonstration gives for being none: they tell of stand-ins.
     """
     said = " ".join(marks)
-    answers = SCRIPTED if "scripted engine" in said else MODEL
+    answers = _answers(said)
     name, data_type = (_text(measurements.get(key)) for key in ("starting_weights_filename", "weight_data_types"))
     name = NONE if answers == SCRIPTED else _name_alone(name)
     return (
@@ -128,6 +127,13 @@ def differences(before: Boundary, after: Boundary) -> tuple[Difference, ...]:
         for name in {**mine, **theirs}
         if _plain(mine.get(name)) != _plain(theirs.get(name))
     )
+
+
+def _answers(said: str) -> str:
+    """What answers, by the words that runs have for it."""
+    if "scripted engine" in said:
+        return SCRIPTED
+    return STAND_IN if "stand-in engine" in said else MODEL
 
 
 def _measured(subject: Subject, pack: RulePack | None, *, stand_in: bool) -> Boundary:

@@ -164,6 +164,13 @@ def test_a_script_is_no_model_and_a_stand_in_no_data_set() -> None:
     assert of_run(record(engine={"checkpoint": tiny}), division="closed")["model"] == "tiny, a stand-in"
 
 
+def test_an_engine_that_stands_in_is_none_of_the_system() -> None:
+    mark = "stand-in engine for http"
+    assert of_run(record(not_submittable=[mark]))["answered by"] == boundary.STAND_IN
+    row = of_files(SUBJECT, ROUND, system=SYSTEM, measurements=MEASUREMENTS, marks=(mark,))
+    assert dict(row)["answered by"] == boundary.STAND_IN
+
+
 def test_weights_that_nobody_could_look_at_are_those_that_are_configured() -> None:
     named = {"engine": {"kind": "http", "checkpoint": {"name": "openai/gpt-oss-120b", "revision": "b5c939d"}}}
     run = record(engine={"kind": "http", "checkpoint": None}, config=named)
