@@ -2,7 +2,8 @@
 
 The worker is the harness's own, over the scripted engine in a process of its own; runs with and without progress take
 turns. CPU time is that from StartTest to its return, of all threads; that of the thread which looks and tells is shown
-beside it. Server is run at the highest of some rates that LoadGen sees kept, Offline with one query of many samples.
+beside it. Server is run at the highest of some rates that LoadGen sees kept, and at one at which its process mostly
+waits; Offline with one query of many samples.
 Run as ``python benchmarks/progress_cost.py``; exit status 1 where a goal is missed on a quiet machine.
 """
 
@@ -23,10 +24,11 @@ from pathlib import Path
 from machine import QUIET_CORES, busy_s, cpu_of
 
 from harness import benchmarks, env, rules
+from harness.benchmarks.base import Dataset
 from harness.clients.loadgen import user_conf
 from harness.clients.loadgen.interpreter import make_interpreter_quick
 from harness.clients.loadgen.job import LegJob
-from harness.clients.loadgen.live import ProgressPipe
+from harness.clients.loadgen.telling import ProgressPipe
 from harness.clients.loadgen.worker import Worker
 from harness.engines.address import EngineAddress, lanes_each
 from harness.engines.base import Sampling
@@ -61,9 +63,10 @@ class Run:
 def main(argv: Sequence[str] | None = None) -> int:
     """Prints each run, medians and ratios; 1 where a goal is missed on a quiet machine."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--runs", type=int, default=7, help="turns of each scenario")
-    parser.add_argument("--seconds", type=float, default=10.0, help="length of a Server run")
+    parser.add_argument("--runs", type=int, default=5, help="turns of each case")
+    parser.add_argument("--seconds", type=float, default=8.0, help="length of a Server run")
     parser.add_argument("--rate", type=int, help="Server queries a second (default: the highest that is kept)")
+    parser.add_argument("--slow_rate", type=int, default=50, help="of a process that mostly waits")
     parser.add_argument("--samples", type=int, default=500_000, help="size of the Offline query, about")
     parser.add_argument("--worker", metavar="JOB", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -75,20 +78,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         with start_engine(spec, log=Path(scratch) / "engine.log", timeout_s=60) as engine:
             bench = Bench(Path(scratch), engine)
             rate = options.rate or highest_rate(bench, options.seconds)
-            server = {"target_qps": rate, "min_duration": options.seconds * 1000, "min_query_count": 1}
-            offline = {"target_qps": options.samples / 1.1, "min_duration": 1000, "min_query_count": 1}
-            print(f"Server at {rate} queries/s for {options.seconds:g} s, Offline with {options.samples} samples")
-            scenarios = {"Server": server, "Offline": offline}
-            met = [judge(name, turns(bench, name, conf, options.runs)) for name, conf in scenarios.items()]
+            met = [
+                judge(name, turns(bench, scenario, asked(qps, seconds), options.runs))
+                for name, scenario, qps, seconds in (
+                    (f"Server at {rate}/s", "Server", rate, options.seconds),
+                    (f"Server at {options.slow_rate}/s", "Server", options.slow_rate, options.seconds),
+                    (f"Offline, {options.samples} samples", "Offline", options.samples / 1.1, 1.0),
+                )
+            ]
     return 0 if all(met) else 1
+
+
+def asked(qps: float, seconds: float) -> dict[str, float]:
+    """LoadGen's settings."""
+    return {"target_qps": qps, "min_duration": seconds * 1000, "min_query_count": 1}
 
 
 def highest_rate(bench: Bench, seconds: float) -> int:
     """The highest rate that is kept without progress; each is tried once, shortly."""
     kept = 0
     for rate in RATES:
-        conf = {"target_qps": rate, "min_duration": min(seconds, 4.0) * 1000, "min_query_count": 1}
-        run = bench.run("Server", conf, progress=False)
+        run = bench.run("Server", asked(rate, min(seconds, 4.0)), progress=False)
         holds = run.samples_per_s >= KEPT * rate and run.p99_ns < SOON_NS
         verdict = "kept" if holds else "not kept"
         print(f"  Server at {rate}: {run.samples_per_s:.0f}/s, p99 {run.p99_ns / 1e6:.2f} ms, {verdict}", flush=True)
@@ -114,7 +124,7 @@ def turns(bench: Bench, scenario: str, conf: Mapping[str, float], runs: int) -> 
     return pairs
 
 
-def judge(scenario: str, pairs: list[tuple[Run, Run]]) -> bool:
+def judge(case: str, pairs: list[tuple[Run, Run]]) -> bool:
     """Prints the ratio of the medians of CPU time a sample, and whether it is what it has to be."""
     quiet = [pair for pair in pairs if max(run.others for run in pair) <= QUIET_CORES]
     enough = 2 * len(quiet) > len(pairs)
@@ -129,7 +139,7 @@ def judge(scenario: str, pairs: list[tuple[Run, Run]]) -> bool:
     verdict = "met" if max(ratio, own) < GOAL else "MISSED" if enough else "the machine was too busy to judge"
     if own >= GOAL:
         verdict = "MISSED"  # the thread's own time is what it is, however busy the others are
-    print(f"  {scenario:8}with / without: {ratio:.4f} (the telling thread alone: {own:.4f}; below {GOAL}): {verdict}")
+    print(f"{case}: with / without {ratio:.4f} (the telling thread alone: {own:.4f}; below {GOAL}): {verdict}")
     return verdict != "MISSED"
 
 
@@ -149,8 +159,12 @@ class Bench:
         self._runs += 1
         folder = self._folder / str(self._runs)
         (folder / LOGS).mkdir(parents=True)
-        (folder / USER_CONF).write_text(user_conf.write(BENCHMARK, scenario, dict(conf)))
-        (folder / "job.json").write_text(self._job(folder, scenario, progress=progress).model_dump_json())
+        dataset = benchmarks.get(BENCHMARK, rules.load(rules.LATEST)).dataset(env.data_dir(), "performance")
+        rows = min(dataset.rows, round(conf["target_qps"] * conf["min_duration"] / 1000))  # each is asked once at least
+        values = {**conf, "performance_sample_count_override": rows}
+        (folder / USER_CONF).write_text(user_conf.write(BENCHMARK, scenario, values))
+        job = self._job(folder, scenario, dataset, rows, progress=progress)
+        (folder / "job.json").write_text(job.model_dump_json())
         busy, began, engine = busy_s(), time.monotonic(), cpu_of(self._engine.pid)
         command = [sys.executable, __file__, "--worker", str(folder / "job.json")]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
@@ -165,8 +179,7 @@ class Bench:
         del told["wall_s"]
         return Run(**told, others=max(0.0, others))
 
-    def _job(self, folder: Path, scenario: str, *, progress: bool) -> LegJob:
-        dataset = benchmarks.get(BENCHMARK, rules.load(rules.LATEST)).dataset(env.data_dir(), "performance")
+    def _job(self, folder: Path, scenario: str, dataset: Dataset, rows: int, *, progress: bool) -> LegJob:
         return LegJob(
             folder=str(folder),
             data_dir=str(env.data_dir()),
@@ -176,7 +189,7 @@ class Bench:
             table="performance",
             dataset=dataset.name,
             chats=None,
-            rows=dataset.rows,
+            rows=rows,
             model=BENCHMARK,
             scenario=scenario,
             mode="PerformanceOnly",

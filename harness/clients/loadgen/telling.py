@@ -12,7 +12,7 @@ from typing import Final
 EVERY_S: Final = 1.0
 LATEST_S: Final = 5.0
 SHARE: Final = 0.01
-"""Of the CPU time of the process, what telling may take before it becomes more seldom."""
+"""Of the CPU time of the process, what telling may take: else it becomes more seldom."""
 
 
 class ProgressPipe:
@@ -31,27 +31,27 @@ class ProgressPipe:
 
 
 class Teller:
-    """Looks and tells once a second; every five where a look takes long beside what else the process does, for of a
-    process that mostly waits even little is a share. All calls come from one thread.
+    """Looks and tells once a second; more seldom, every five at the latest, where a look takes long beside what else
+    the process does: of a process that mostly waits even little is a share. All calls come from one thread.
     """
 
     def __init__(self, pipe: ProgressPipe, look: Callable[[], Mapping[str, object]]) -> None:
         self._pipe = pipe
         self._look = look
+        self._began = time.monotonic()
         self._began_cpu_s = time.process_time()
-        self._took_s = 0.0
-        self._due = time.monotonic() + EVERY_S
-        self._latest = self._due
+        self._due = self._began + EVERY_S
 
     def turn(self) -> None:
         """Tells, if it is time. To be called more often than that."""
         now = time.monotonic()
-        if now < self._due or (now < self._latest and self._takes_too_much()):
+        if now < self._due:
             return
         began = time.thread_time()
         self._pipe.tell(self._look())
-        self._took_s += time.thread_time() - began
-        self._due, self._latest = now + EVERY_S, now + LATEST_S
+        self._due = now + self._pause_s(time.thread_time() - began, now - self._began)
 
-    def _takes_too_much(self) -> bool:
-        return self._took_s > SHARE * (time.process_time() - self._began_cpu_s)
+    def _pause_s(self, took_s: float, elapsed_s: float) -> float:
+        """How long until the process has used so much that what was just taken is a small share of it."""
+        cores = (time.process_time() - self._began_cpu_s) / elapsed_s
+        return min(LATEST_S, max(EVERY_S, took_s / max(SHARE * cores, 1e-9)))
