@@ -75,9 +75,11 @@ addEventListener("hashchange", reveal);
 reveal();
 
 // Paper cannot be opened.
-let closed = [];
+const opened = [];
 addEventListener("beforeprint", () => {
-  closed = [...document.querySelectorAll("details:not([open], .exact)")];
-  for (const each of closed) each.open = true;
+  for (const each of document.querySelectorAll("details:not([open], .exact)")) {
+    each.open = true;
+    opened.push(each);
+  }
 });
-addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
+addEventListener("afterprint", () => { for (const each of opened.splice(0)) each.open = false; });
