@@ -39,9 +39,10 @@ $(VENV)/.installed: setup.py
 	$(PY) -m pip install --quiet $(TORCH_FROM) -e '.[torch,gpt-oss,qwen3-vl,fetch,report,browser,test]'
 	@touch $@
 
-# Whatever environment there is will do, one without torch too.
+# Whatever environment there is will do; where there is none, one of the core alone is made, which `venv` completes.
 doctor: ## hold this machine against what runs need: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b"
-	@test -x $(PY) || $(MAKE) --no-print-directory venv
+	@$(PY) -c "import harness, psutil, pydantic, rich" 2>/dev/null || { $(PYTHON) -m venv $(VENV) && \
+	  $(PY) -m pip install --quiet --upgrade pip setuptools && $(PY) -m pip install --quiet -e .; }
 	$(PY) -m harness doctor $(RUN_ARGS) $(ARGS)
 
 make_dataset: venv ## make a stand-in data set: ARGS=--benchmark=qwen3-vl-235b-a22b (default: gpt-oss-120b)

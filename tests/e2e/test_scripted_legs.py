@@ -60,6 +60,7 @@ def test_all_four_legs_are_valid_and_kept(four_legs: ScriptedProject) -> None:
     for record in kept.values():
         assert record.state is State.FINISHED
         assert record.verdict.valid
+        assert record.ecc is not None and all(record.ecc.sources[part] for part in ("host", "accelerators"))
         assert set(record.not_submittable) == {"scripted engine", "stand-in data set", "short run (--test_run)"}
     server = kept["SCRIPTED/gpt-oss-120b/Server/performance#1"]
     assert server.counts.answered == server.counts.issued == 640  # 600 queries, padded to whole passes of 64

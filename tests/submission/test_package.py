@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import ConfigError, MissingError, Refused
 from harness.ledger.hashes import source_sha256
-from harness.ledger.record import Fingerprint, Result, State
+from harness.ledger.record import Ecc, Fingerprint, Result, State
 from harness.rules import load
 from harness.submission import package
 from harness.submission.manifest import NAME, read_manifest, strangers_in
@@ -332,6 +332,18 @@ def without_audits():
     rules = PACK.benchmarks[BENCHMARK]
     audits = rules.audits.model_copy(update={"value": []})
     return PACK.model_copy(update={"benchmarks": {BENCHMARK: rules.model_copy(update={"audits": audits})}})
+
+
+def test_closed_wants_memory_that_corrects_its_errors(pack_up, store, loadgen_runs):
+    off = Ecc(host=False, sources={"host": "dmidecode"})
+    for scenario in ("Offline", "Server"):
+        for leg in ("performance", "accuracy"):
+            add_run(store, loadgen_runs, scenario, leg, ecc=off)
+    with pytest.raises(Refused, match=r"SYS-ECC the host's memory: off \(dmidecode\)"):
+        pack_up(submission(division="closed", benchmark=BENCHMARK), pack=without_audits())
+    folder = pack_up(submission(benchmark=BENCHMARK)).out / "open/Example"
+    told = json.loads((folder / NAME).read_text())["rows"][0]["legs"][0]["ecc"]
+    assert told == {"host": False, "sources": {"host": "dmidecode"}}  # the gate reads it there
 
 
 def test_closed_wants_the_bandwidth_said(store, names, tmp_path):

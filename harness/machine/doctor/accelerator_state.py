@@ -189,7 +189,10 @@ def _all_set(ask: Question, host: Host, told: list[tuple[int, bool]], on: str, o
 
 
 def _clocks(boards: Iterable[Board]) -> str:
-    return counted(f"{b.sm_mhz or '?'} MHz now, {b.sm_max_mhz or '?'} MHz at most" for b in boards)
+    def told(mhz: int | None) -> str:
+        return "unknown" if mhz is None else f"{mhz} MHz"
+
+    return counted(f"{told(b.sm_mhz)} now, set to {told(b.sm_set_mhz)} of {told(b.sm_max_mhz)}" for b in boards)
 
 
 def _named(pid: int) -> str:

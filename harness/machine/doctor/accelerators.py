@@ -117,12 +117,15 @@ def gpu_placement(ask: Question, host: Host, needs: Needs) -> Check | None:
     read = ", ".join(f"{index} on node {'unknown' if node is None else node}" for index, node in nodes.items())
     source = "/sys/bus/pci/devices/*/numa_node, psutil: cpu_affinity"
     there = _nodes(host)
-    if len(there) < 2:
+    if not there:
+        return ask.unknown("the kernel tells no nodes below /sys/devices/system/node")
+    if len(there) == 1:
         return ask.ok("one node of memory", "/sys/devices/system/node")
     if None in nodes.values():
         return ask.unknown(f"the kernel does not tell the node of every board: {read}")
     mine = set(psutil.Process().cpu_affinity() or ())
-    far = [str(index) for index, node in nodes.items() if node is not None and not there.get(node, mine) & mine]
+    # A node may be of memory alone, such as an accelerator's own.
+    far = [str(index) for index, node in nodes.items() if (near := there.get(node or 0)) and not near & mine]
     return ask.warn(f"{read}; out of reach: {', '.join(far)}", source) if far else ask.ok(read, source)
 
 

@@ -55,7 +55,7 @@ def test_a_machine_that_is_well(host):
     assert found["gpu-count"].read == "2"
     assert found["gpu-memory"].read == "140.4 GiB on the smallest"
     assert found["gpu-driver"].read == "NVIDIA driver 580.67, CUDA driver API 13.1"
-    assert found["gpu-clocks"].read == "2x 345 MHz now, 1980 MHz at most"
+    assert found["gpu-clocks"].read == "2x 345 MHz now, set to 1980 MHz of 1980 MHz"
     assert found["gpu-power"].read == "2x 700 W of 700 W"
     assert found["gpu-links"].read == "2x PCIe x16, 18 NVLinks"
 
@@ -164,6 +164,16 @@ def test_boards_beside_processors_that_may_not_be_used(monkeypatch, host, node, 
     found = asked(accelerators.gpu_placement, host(files))
     assert states(found) == (state, False)
     assert said in (found.read if state != UNKNOWN else found.source)
+
+
+def test_a_kernel_that_tells_no_nodes(host):
+    assert states(asked(accelerators.gpu_placement, host())) == (UNKNOWN, False)
+
+
+def test_a_node_of_memory_alone_has_no_processors_to_be_next_to(monkeypatch, host):
+    monkeypatch.setattr(psutil.Process, "cpu_affinity", lambda self: [0, 1])
+    files = {NODE.format(0): "0-1\n", NODE.format(1): "\n", PCI_NODE: "1\n"}
+    assert states(asked(accelerators.gpu_placement, host(files))) == (OK, False)
 
 
 def test_one_session_of_the_driver_for_all(driver, tmp_path, monkeypatch):
