@@ -51,9 +51,14 @@ _GROUPS_OF_ONE_RUN: Final = ("files, sha256", "client", "filed run", "LoadGen sa
 Pairs: TypeAlias = tuple[tuple[str, str], ...]
 
 
-def compare(before: Book, after: Book) -> Comparison:
-    """What changed from one book to the other, row by row; :func:`paired` says which rows are one."""
-    pairs, left, right = paired(before.rows, after.rows)
+def compare(before: Book, after: Book, *, as_one_row: bool = False) -> Comparison:
+    """What changed from one book to the other, row by row; :func:`paired` says which rows are one. With ``as_one_row``
+    the books' first rows are one whatever they are of: somebody named them.
+    """
+    if as_one_row:
+        pairs, left, right = [(before.rows[0], after.rows[0])], list(before.rows[1:]), list(after.rows[1:])
+    else:
+        pairs, left, right = paired(before.rows, after.rows)
     return Comparison(
         before=Compared.of(before),
         after=Compared.of(after),

@@ -48,7 +48,7 @@ def compare_sides(before: str, after: str, asked: Asked) -> Comparison:
         raise ConfigError("the two are the same", where=one, mend="give two that differ")
     if attempts[0]:
         store = ResultsStore(asked.results_dir)
-        return compare(_book_of(before, store), _book_of(after, store))
+        return compare(_book_of(before, store), _book_of(after, store), as_one_row=True)
     return compare(*(gather(Path(text).expanduser(), submitter=asked.submitter) for text in (before, after)))
 
 

@@ -57,13 +57,13 @@ def _head(book: Compared) -> str:
 
 def _title(row: RowChange) -> str:
     """Benchmark, system and division, with what must stand beside a figure of open."""
-    systems, divisions = _both(row.before.system, row.after.system), _divisions(row)
-    return _text(f"{row.after.benchmark} on {systems}" + (f" ({divisions})" if divisions else ""))
+    benchmarks, systems = (_both(getattr(row.before, key), getattr(row.after, key)) for key in ("benchmark", "system"))
+    divisions = _both(_division(row.before), _division(row.after))
+    return _text(f"{benchmarks} on {systems}" + (f" ({divisions})" if divisions else ""))
 
 
-def _divisions(row: RowChange) -> str:
-    words = [_division(side) for side in (row.before, row.after)]
-    return _both(*words)
+def _scenario(row: RowChange) -> str:
+    return _both(row.before.scenario, row.after.scenario)
 
 
 def _division(row: RowView) -> str:
@@ -74,7 +74,7 @@ def _division(row: RowView) -> str:
 def _rows(rows: Sequence[RowChange]) -> Iterator[Text]:
     cells = [
         (
-            Text(row.after.scenario),
+            Text(_scenario(row)),
             Text(_value(row.result.before)),
             Text(_value(row.result.after)),
             Text(_both(row.before.unit, row.after.unit)),
@@ -90,15 +90,15 @@ def _against(row: RowChange) -> Iterator[Text]:
     """What stands in place of a percent, and why a result is not judged."""
     for one in row.boundary:
         told = f"{one.before or NOT_TOLD} before, {one.after or NOT_TOLD} after"
-        yield Text(_text(f"  {row.after.scenario}: {one.name}: {told}"))
+        yield Text(_text(f"  {_scenario(row)}: {one.name}: {told}"))
     for side in ("before", "after"):
         whys = [mark.why for mark in row.marks if mark.side == side]
         if whys:
-            yield Text(_text(f"  {row.after.scenario} {side}: {'; '.join(whys)}"))
+            yield Text(_text(f"  {_scenario(row)} {side}: {'; '.join(whys)}"))
 
 
 def _details(row: RowChange) -> Iterator[Text]:
-    scenario = row.after.scenario
+    scenario = _scenario(row)
     heads = ("", "before", "after", "", "change")
     tables = (
         ("limits", (*heads[:4], "limit"), [_limit(one.name, one.unit, one.before, one.after) for one in row.margins]),

@@ -74,6 +74,15 @@ def test_legs_that_differ_have_no_percent(results: Path) -> None:
     assert row.judgement == "not comparable"
 
 
+def test_runs_of_two_scenarios_are_beside_each_other_all_the_same(results: Path) -> None:
+    made_run(results, 100, "Offline", not_submittable=[])
+    found = compare_sides(ONE, "BOX/gpt-oss-120b/Offline/performance#1", Asked(results))
+    (row,) = found.rows
+    assert row.judgement == "not comparable" and row.figures
+    assert "scenario" in [one.name for one in row.boundary]
+    assert not found.only_before and not found.only_after
+
+
 def test_an_attempt_of_a_round_without_rules_here(results: Path) -> None:
     measured(results, 1.0, round="v1.0")
     found = compare_sides(ONE, ONE.replace("#1", "#3"), Asked(results))

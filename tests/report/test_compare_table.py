@@ -34,6 +34,13 @@ def test_open_rows_are_mlperf_open() -> None:
     assert "not comparable" in mixed and "%" not in mixed
 
 
+def test_two_rows_that_somebody_named_are_told_by_both_names() -> None:
+    other = bounded(row(scenario="Offline", benchmark="qwen3-vl-235b-a22b"), scenario="Offline")
+    shown = text(compare(book(), book(other), as_one_row=True))
+    assert "gpt-oss-120b → qwen3-vl-235b-a22b on box (closed)" in shown
+    assert "Server → Offline: scenario: Server before, Offline after" in shown
+
+
 def test_what_stands_against_a_row_is_said() -> None:
     demo = book(row(demonstration=True), runs=(run(not_submittable=("scripted engine",)), accuracy_run()))
     shown = text(compare(book(), demo))
