@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from harness.errors import UnknownName
 from harness.report.book.content import Book, RunView
 from harness.report.book.results import Wanted
 
-_OF_A_ROW = 3
-"""System, benchmark and scenario: the first parts of a run's title."""
+_TITLE = re.compile(r"([^/]+)/([^/]+)/([^/]+)/[^/]+#\d+")
+"""What runs of a results folder are called: system, benchmark, scenario, leg, attempt."""
 
 
 def refuse_unknown(book: Book, wanted: Wanted) -> None:
@@ -42,5 +43,5 @@ def _is_wanted(run: RunView, wanted: Wanted) -> bool:
 
 
 def _row_of(run: RunView) -> tuple[str, str, str] | None:
-    parts = run.title.split("/")
-    return (parts[0], parts[1], parts[2]) if len(parts) > _OF_A_ROW else None
+    found = _TITLE.fullmatch(run.title)
+    return None if found is None else (found[1], found[2], found[3])

@@ -87,5 +87,9 @@ def test_a_part_has_the_rows_that_are_asked_for_their_runs_and_those_named_so() 
 def test_names_that_nothing_has_are_refused() -> None:
     book = made.book()
     refuse_unknown(book, Wanted(systems=["CPU-torch"], benchmarks=["qwen3.6-27b"], scenarios=["Offline"]))
+    tree = made.performance_run(key="filed", title="closed/Acme/results/BOX/gpt-oss-120b/Server/performance/run_1")
+    for wanted in (Wanted(scenarios=["results"]), Wanted(systems=["closed"])):
+        with pytest.raises(UnknownName):
+            refuse_unknown(made.book(runs=(tree,)), wanted)
     with pytest.raises(UnknownName, match="unknown scenario 'Serve'"):
         refuse_unknown(book, Wanted(scenarios=["Serve"]))
