@@ -14,7 +14,7 @@ from harness.gate.index import Unreadable
 from harness.gate.leg_facts import of_leg
 from harness.gate.row_layout import ACCURACY_FOLDER, RUN
 from harness.gate.row_loadgen import ACCURACY_TXT
-from harness.gate.run_facts import ACCURACY, PERFORMANCE
+from harness.gate.run_facts import ACCURACY, PERFORMANCE, applied
 from harness.ledger.record import AuditEcho
 from harness.logs import DetailLog, LogError
 from harness.report.book.accuracy_texts import scores_of, subsets_of
@@ -133,7 +133,9 @@ def _seconds(detail: DetailLog) -> float | None:
 def _margins(row: TreeRow, leg: Leg, detail: DetailLog) -> tuple[Margin, ...]:
     place = row.report.place
     if leg.name == PERFORMANCE:
-        return loadgen_margins(of_leg(place, row.pack, leg.name, leg.logs, detail, None, None))
+        facts = of_leg(place, row.pack, leg.name, leg.logs, detail, None, None)
+        ruled = applied(facts.rules, facts.scenario) is not None  # open may run what the round asks nothing of
+        return loadgen_margins(facts) if ruled else ()
     if leg.name == ACCURACY:
         return accuracy_margins(dict(_scores(row, leg)), row.pack, place.benchmark, place.scenario, "loadgen")
     echo = _audit(row, leg.name)

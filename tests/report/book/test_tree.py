@@ -215,6 +215,18 @@ def test_what_there_are_no_rules_for_is_noted(home: Path) -> None:
     assert any(name in note and "not shown" in note for note in book.notes)
 
 
+@pytest.mark.parametrize("scenario", ["MultiStream", "SingleStream", "Interactive"])
+def test_a_scenario_that_open_alone_runs(
+    loadgen_runs: dict[tuple[str, str], Path], tmp_path: Path, scenario: str
+) -> None:
+    home = make_tree(tmp_path / "tree", loadgen_runs, "open")
+    row(home, "Server").rename(row(home, scenario))
+    found = {one.scenario: one for one in gathered(home).rows}
+    assert found.keys() == {"Offline", scenario}
+    assert found[scenario].word in ("VALID", "INVALID")
+    assert found[scenario].runs
+
+
 def test_nothing_to_show(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         gather_tree(tmp_path / "none", PACK)
@@ -247,6 +259,15 @@ def test_a_row_of_the_endpoints_client(client_home: Path) -> None:
     assert isinstance(ttft, Distribution) and ttft.p99 == 500
     assert dict(found.boundary)["client"] == "endpoints client"
     assert dict(dict(run.facts)["versions"])["endpoints client"] == "0.1.0"
+
+
+@pytest.mark.parametrize("scenario", ["MultiStream", "SingleStream"])
+def test_a_scenario_of_the_client_that_open_alone_runs(tmp_path: Path, scenario: str) -> None:
+    home = make_endpoints_tree(tmp_path / "tree", GPT, "open")
+    row(home, "Server").rename(row(home, scenario))
+    found = {one.scenario: one for one in gathered(home).rows}
+    assert found[scenario].word in ("VALID", "INVALID")
+    assert dict(found[scenario].boundary)["limits"] == "not told"
 
 
 def test_less_latency_is_better(tmp_path: Path) -> None:
