@@ -13,10 +13,10 @@ from rich.table import Table
 
 from harness import env
 from harness.cli.console import ERR, OUT
-from harness.cli.options import comma_list, folder
+from harness.cli.options import add_quiet, comma_list, folder
 from harness.config.plain_yaml import read_yaml
 from harness.errors import EXIT_OK, ConfigError, Refused
-from harness.report.progress import LinePrinter
+from harness.report.progress import observer
 from harness.runs.gpu_check.check import REPORT, Check
 from harness.runs.gpu_check.report import Report, Status
 from harness.runs.gpu_check.settings import PARTS, SERVERS, CheckSettings
@@ -41,7 +41,8 @@ def run(argv: list[str]) -> int:
         parts=tuple(options.parts or _parts(options.endpoint)),
         budget_s=options.budget_s,
     )
-    report = Check(settings, ["python", "-m", "harness", "check_gpu", *argv], LinePrinter(ERR)).run()
+    with observer(ERR, quiet=options.quiet) as tell:
+        report = Check(settings, ["python", "-m", "harness", "check_gpu", *argv], tell).run()
     OUT.print(_table(report))
     counts = ", ".join(f"{report.count(status)} {status.value}" for status in Status)
     OUT.print(f"{counts}; all of it, with versions and machine, is in {settings.out / REPORT}", markup=False)
@@ -93,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=folder, default=Path("build/gpu_check"), metavar="DIR", help="what is left (default: %(default)s)"
     )
+    add_quiet(parser)
     return parser
 
 

@@ -13,7 +13,9 @@ from rich.markup import escape
 
 from harness.cli.check_profile import add_options, refuse_lone_options, run_profile
 from harness.cli.console import ERR, OUT
+from harness.cli.options import add_quiet
 from harness.errors import EXIT_OK, ConfigError, HarnessError, MissingError, Refused
+from harness.events import StepProgress
 from harness.gate.agreement import Assessment, assess
 from harness.gate.export import as_json
 from harness.gate.findings import Verdict
@@ -21,6 +23,7 @@ from harness.gate.official import OfficialVerdict, run_official
 from harness.gate.tree import check_tree
 from harness.ledger.store import write_atomically
 from harness.report.check import lines, plain, workflow_lines
+from harness.report.progress import observer
 from harness.rules import LATEST, RulePack, load
 
 FINDINGS_JSON = "findings.json"
@@ -43,8 +46,10 @@ def run(argv: Sequence[str]) -> int:
     pack = load(args.round)
     if args.profile is not None:
         return run_profile(args, pack)
-    report = check_tree(args.input, pack, args.submitter, originals=args.originals)
-    official = run_official(args.input, args.round, args.submitter, report_dir=args.report_dir)
+    with observer(ERR, quiet=args.quiet) as tell:
+        report = check_tree(args.input, pack, args.submitter, originals=args.originals, observer=tell)
+        tell(StepProgress("the official checker", 0, None))
+        official = run_official(args.input, args.round, args.submitter, report_dir=args.report_dir)
     checked = assess(report, official)
     _show(checked, args.format)
     problems = _unusable(checked, args.report_dir)
@@ -68,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     help_ = f"keep {FINDINGS_JSON}, {FINDINGS_TXT}, and the official checker's log and table here"
     parser.add_argument("--report-dir", type=Path, metavar="DIR", help=help_)
     add_options(parser)
+    add_quiet(parser)
     return parser
 
 

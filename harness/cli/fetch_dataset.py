@@ -20,10 +20,11 @@ from harness.benchmarks.qwen3_vl_235b_a22b.files import NAME as QWEN3_VL
 from harness.benchmarks.qwen3_vl_235b_a22b.files import tables
 from harness.benchmarks.standins import refuse_stand_in
 from harness.cli.console import ERR, OUT
-from harness.cli.options import folder
+from harness.cli.options import add_quiet, folder
 from harness.errors import EXIT_OK, ConfigError, MissingError, UnknownName
+from harness.events import Note
 from harness.report.downloads import telling
-from harness.report.progress import LinePrinter
+from harness.report.progress import lines
 from harness.rules import RulePack, TrajectoryRules
 
 
@@ -41,6 +42,7 @@ def run(argv: list[str]) -> int:
         help=f"{QWEN3_VL}: take a table that you put there, with --revision; {TRAJECTORIES}: copy a file that you have",
     )
     parser.add_argument("--revision", metavar="SHA", help="of what revision the table of --adopt is, as you know")
+    add_quiet(parser)
     options = parser.parse_args(argv)
     if options.benchmark not in (GPT_OSS, QWEN3_VL, TRAJECTORIES):
         raise UnknownName("benchmark", options.benchmark, [GPT_OSS, QWEN3_VL, TRAJECTORIES])
@@ -51,17 +53,17 @@ def run(argv: list[str]) -> int:
         return _trajectories(pack, data_dir, options)
     if options.adopt or options.revision:
         raise ConfigError(f"--adopt and --revision are for {QWEN3_VL}", where=f"--benchmark={options.benchmark}")
-    return _gpt_oss(pack, data_dir, verify=options.verify)
+    return _gpt_oss(pack, data_dir, verify=options.verify, quiet=options.quiet)
 
 
-def _gpt_oss(pack: RulePack, data_dir: Path, *, verify: bool) -> int:
+def _gpt_oss(pack: RulePack, data_dir: Path, *, verify: bool, quiet: bool) -> int:
     own = pack.token_benchmark(GPT_OSS)
     source = Source.of(data_dir / GPT_OSS, own)
     if verify:
         found = source.verify()
     else:
-        with telling(ERR) as tell:
-            found = source.fetch(Told(tell, LinePrinter(ERR)))
+        with telling(ERR, silent=quiet) as tell:
+            found = source.fetch(Told(tell, lines(ERR, quiet=quiet)))
     _print(found)
     for line in described(benchmarks.get(GPT_OSS, pack), data_dir, own):
         OUT.print(line, markup=False)
@@ -78,11 +80,12 @@ def _catalogue(pack: RulePack, data_dir: Path, options: argparse.Namespace) -> i
         known = catalogue.adopt(options.adopt, options.revision, place, wanted)
         OUT.print(f"{known.rows:,} rows, taken for {known.repo} at {known.revision}: {options.adopt}", markup=False)
         return EXIT_OK
+    note = lines(ERR, quiet=options.quiet)
     for table in wanted:
         if options.verify:
-            catalogue.verify_pictures(place, table, _tell)
+            catalogue.verify_pictures(place, table, lambda line: note(Note(line)))
         else:
-            catalogue.fetch(place, table, _tell)
+            catalogue.fetch(place, table, lambda line: note(Note(line)))
         read = benchmark.dataset(data_dir, table.table)
         OUT.print(f"{table.table}: {read.rows:,} rows, {read.files[0].path}", markup=False)
         for line in benchmark.ready_to_score(read):
@@ -117,10 +120,6 @@ def _questions(own: TrajectoryRules, place: Path, *, verify: bool) -> bool:
         return False
     OUT.print(f"{len(there)} questions of BFCL: {path}", markup=False)
     return True
-
-
-def _tell(line: str) -> None:
-    ERR.print(line, markup=False)
 
 
 def _complete(place: Path) -> int:

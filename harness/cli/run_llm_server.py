@@ -7,10 +7,10 @@ from pathlib import Path
 
 from harness import rules
 from harness.cli.console import ERR, OUT
-from harness.cli.options import add_results_dir, add_selection, add_variant
+from harness.cli.options import add_quiet, add_results_dir, add_selection, add_variant
 from harness.config import Project
 from harness.errors import EXIT_OK
-from harness.report.progress import LinePrinter
+from harness.report.progress import lines
 from harness.runs.keep_serving import Target, commands, keep_serving, target_of
 from harness.runs.plan import Selection, plan
 from harness.runs.servers import Serving
@@ -28,7 +28,7 @@ def run(argv: list[str]) -> int:
     if options.dry_run:
         OUT.print(commands(target, results), markup=False, emoji=False)
         return EXIT_OK
-    keep_serving(target, results, observer=LinePrinter(ERR), tell=lambda up: _tell(target, up))
+    keep_serving(target, results, observer=lines(ERR, quiet=options.quiet), tell=lambda up: _tell(target, up))
     return EXIT_OK
 
 
@@ -50,4 +50,5 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--round", default=rules.LATEST, help="the MLPerf Inference round (default: %(default)s)")
     add_results_dir(parser)
+    add_quiet(parser)
     return parser

@@ -12,13 +12,13 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from harness.cli.console import OUT
-from harness.cli.options import add_results_dir, add_selection, comma_list
+from harness.cli.console import ERR, OUT
+from harness.cli.options import add_quiet, add_results_dir, add_selection, comma_list
 from harness.config.files import Project
 from harness.config.models import Entry, SubmissionFile
 from harness.errors import EXIT_OK, UnknownName
-from harness.events import Event, Note
 from harness.ledger.store import ResultsStore
+from harness.report.progress import observer
 from harness.report.tables import UNVERIFIED
 from harness.rules import load
 from harness.submission import PackageReport, PackedRow, package
@@ -32,16 +32,17 @@ def run(argv: Sequence[str]) -> int:
     project = Project(Path.cwd())
     submission = project.submission(args.submission)
     chosen = _choose(submission, systems=args.systems, benchmarks=args.benchmarks, scenarios=args.scenarios)
-    report = package(
-        ResultsStore(args.results_dir),
-        project,
-        chosen,
-        args.out,
-        demonstration=args.demonstration,
-        pack=load(submission.round),
-        attempts=args.attempts,
-        observe=_tell,
-    )
+    with observer(ERR, quiet=args.quiet) as tell:
+        report = package(
+            ResultsStore(args.results_dir),
+            project,
+            chosen,
+            args.out,
+            demonstration=args.demonstration,
+            pack=load(submission.round),
+            attempts=args.attempts,
+            observe=tell,
+        )
     _show(report)
     return EXIT_OK
 
@@ -64,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="take runs that may not be filed, and say so everywhere in the tree: never a submission",
     )
+    add_quiet(parser)
     return parser
 
 
@@ -88,11 +90,6 @@ def _all_known(kind: str, names: list[str], known: set[str], where: str) -> None
     for name in names:
         if name not in known:
             raise UnknownName(kind, name, known, where=where)
-
-
-def _tell(event: Event) -> None:
-    if isinstance(event, Note):
-        OUT.print(event.text, markup=False)
 
 
 def _show(report: PackageReport) -> None:

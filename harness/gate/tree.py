@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from harness.errors import ConfigError, UnknownName
+from harness.events import Observer, StepProgress, Steps, ignore
 from harness.gate import tree_rules as R  # noqa: N812 - a namespace of constants
 from harness.gate.benchmark_folder import check_benchmark, model_mapping
 from harness.gate.claims import check_claims
@@ -46,9 +47,15 @@ class TreeReport:
 
 
 def check_tree(
-    root: Path, pack: RulePack, submitter: str | None = None, *, originals: Path | None = None
+    root: Path,
+    pack: RulePack,
+    submitter: str | None = None,
+    *,
+    originals: Path | None = None,
+    observer: Observer = ignore,
 ) -> TreeReport:
     """Checks a tree, or one submitter's part of it, and the whole accuracy logs that are kept below ``originals``.
+    ``observer`` is told how many benchmarks' folders were checked.
 
     ConfigError where there is no folder that can be listed; UnknownName where no division has that submitter. Whatever
     else is wrong is a finding.
@@ -60,11 +67,14 @@ def check_tree(
     found = [R.UNREADABLE.broken(path, why) for path, why in index.unreadable.items()]
     found += check_names(index, pack, submitters)
     rows: list[RowReport] = []
+    checked = _Checked(index, submitters, observer)
     for folder in submitters:
-        some_rows, some_findings = _submitter(index, folder, pack)
+        some_rows, some_findings = _submitter(index, folder, pack, checked)
         rows += some_rows
         found += some_findings
+    checked.steps.end(checked.benchmarks)
     if originals is not None:
+        observer(StepProgress("holding accuracy logs against those that were kept", 0, None))
         found += check_originals(index, [row.place for row in rows], originals, pack)
     if not rows:
         found.append(_no_rows(pack, found))
@@ -138,7 +148,24 @@ def _submitters(index: TreeIndex, pack: RulePack, submitter: str | None) -> list
     return chosen
 
 
-def _submitter(index: TreeIndex, folder: PurePosixPath, pack: RulePack) -> tuple[list[RowReport], list[Finding]]:
+class _Checked:
+    """How far it is: benchmarks' folders, of all that there are."""
+
+    def __init__(self, index: TreeIndex, submitters: list[PurePosixPath], observer: Observer) -> None:
+        results = [folder / "results" for folder in submitters]
+        total = sum(len(index.folders(path / system)) for path in results for system in index.folders(path))
+        self.steps = Steps(observer, "checking results", total, "benchmarks")
+        self.benchmarks = 0
+
+    def one_more(self) -> None:
+        """A benchmark's folder was checked."""
+        self.benchmarks += 1
+        self.steps.at(self.benchmarks)
+
+
+def _submitter(
+    index: TreeIndex, folder: PurePosixPath, pack: RulePack, checked: _Checked
+) -> tuple[list[RowReport], list[Finding]]:
     found = list(check_submitter_folder(index, folder, pack))
     manifest, manifest_findings = read_manifest(index, folder)
     found += manifest_findings
@@ -147,7 +174,7 @@ def _submitter(index: TreeIndex, folder: PurePosixPath, pack: RulePack) -> tuple
     rows: list[RowReport] = []
     mapping = model_mapping(index, folder, pack, found)
     for system in index.folders(folder / "results"):
-        some_rows, some_findings = _system(index, folder, system, mapping, pack)
+        some_rows, some_findings = _system(index, folder, system, mapping, pack, checked)
         rows += some_rows
         found += some_findings
     if manifest is not None:
@@ -159,7 +186,12 @@ def _submitter(index: TreeIndex, folder: PurePosixPath, pack: RulePack) -> tuple
 
 
 def _system(
-    index: TreeIndex, folder: PurePosixPath, system: str, mapping: Mapping[str, str], pack: RulePack
+    index: TreeIndex,
+    folder: PurePosixPath,
+    system: str,
+    mapping: Mapping[str, str],
+    pack: RulePack,
+    checked: _Checked,
 ) -> tuple[list[RowReport], list[Finding]]:
     path = folder / pack.tree.system.value.format(system=system)
     described: dict[str, Any] = {}
@@ -174,6 +206,7 @@ def _system(
         some_rows, some_findings = check_benchmark(index, folder / "results" / system / name, described, mapping, pack)
         rows += some_rows
         found += some_findings
+        checked.one_more()
     return rows, found
 
 

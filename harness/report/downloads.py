@@ -19,14 +19,19 @@ from rich.progress import (
 )
 
 from harness.benchmarks.download import FileProgress, Tell, megabytes
+from harness.benchmarks.download.transfer import quiet
+from harness.report.progress import shows_a_display
 
 _EVERY_S = 10.0
 
 
 @contextlib.contextmanager
-def telling(console: Console) -> Iterator[Tell]:
-    """What a download tells its progress to."""
-    if not console.is_terminal:
+def telling(console: Console, *, silent: bool = False) -> Iterator[Tell]:
+    """What a download tells its progress to; nobody where it is to be ``silent``."""
+    if silent:
+        yield quiet
+        return
+    if not shows_a_display(console):
         yield _Lines(console)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())

@@ -35,6 +35,11 @@ def observer(console: Console, *, quiet: bool = False) -> Iterator[Observer]:
         yield LinePrinter(console)
 
 
+def lines(console: Console, *, quiet: bool = False) -> Observer:
+    """As :func:`observer`, of a verb that mostly waits, or shows how far it is itself: lines, on a terminal too."""
+    return ignore if quiet else LinePrinter(console)
+
+
 def shows_a_display(console: Console) -> bool:
     """Whether what is printed is seen by a person, and can be written over."""
     return console.is_interactive and console.file.isatty() and env.CI.get() is None

@@ -34,7 +34,7 @@ class Board:
         self.leg: LegStarted | None = None
         self.progress: LegProgress | None = None
         self.step: StepProgress | None = None
-        self._since = self._told = 0.0
+        self._since = self._told = self._step_since = 0.0
 
     def hear(self, event: Event, now: float) -> None:
         """Takes in what was told at a time of the monotonic clock, in seconds."""
@@ -43,6 +43,8 @@ class Board:
         elif isinstance(event, LegProgress):
             self.progress, self.step, self._told = event, None, now
         elif isinstance(event, StepProgress):
+            if self.step is None or self.step.step != event.step:
+                self._step_since = now
             self.step = None if event.done == event.total else event
         elif isinstance(event, LegFinished):
             self.verdicts[event.verdict] += 1
@@ -65,7 +67,7 @@ class Board:
             if engine:
                 yield _cut(engine)
         if step is not None:
-            said = _cut(words.step(step))
+            said = _cut(f"{words.step(step)}  {words.clock(now - self._step_since)}")
             yield _bar(step.done, step.total, bar_width, said) if step.total else said
 
     def _elapsed_s(self, now: float) -> float:

@@ -67,7 +67,9 @@ def occupancy(told: Occupancy) -> str:
 
 
 def step(progress: StepProgress) -> str:
-    """How far a step is."""
+    """How far a step is; one that cannot be counted has its name alone."""
+    if not progress.done and progress.total is None:
+        return progress.step
     of = "" if progress.total is None else f" of {progress.total:,}"
     return f"{progress.step}: {progress.done:,}{of} {progress.unit}".rstrip()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.config.files import Project
 from harness.config.models import SubmissionFile
 from harness.errors import ConfigError, Refused
-from harness.events import Observer, ignore
+from harness.events import Observer, Steps, ignore
 from harness.ledger.store import ResultsStore
 from harness.rules import RulePack
 from harness.submission import layout, placing
@@ -112,6 +112,7 @@ def _build(
     tree: Path, rows: list[Row], systems: Mapping[tuple[str, str], SystemEntry], submitter: str, context: Context
 ) -> dict[str, Manifest]:
     manifests = {}
+    steps, done = Steps(context.observe, "laying out", len(rows), "rows"), 0
     for division in dict.fromkeys(row.entry.division for row in rows):
         folder = SubmitterFolder(tree / division / submitter, division, context)
         for entry in systems.values():
@@ -119,8 +120,12 @@ def _build(
                 folder.add_system(entry)
         for row in rows:
             if row.entry.division == division:
+                steps.at(done)
                 folder.add_row(row, systems[division, row.entry.system])
+                done += 1
+        steps.at(done)
         manifests[f"{division}/{submitter}"] = folder.finish()
+    steps.end(done)
     return manifests
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import ConfigError, UnknownName
+from harness.events import StepProgress
 from harness.gate import Verdict, check_tree
 from harness.rules import load
 from tests.gate.made_tree import BENCHMARK, SYSTEM, make_tree, remake_manifest, remove, sha256, write
@@ -77,6 +78,14 @@ def test_a_rule_is_broken_alone_once_the_manifest_is_made_again(tree):
     write(server(home) / "user.conf", "")
     remake_manifest(home)
     assert rules_of(check(home)) == {"TREE-FILE-EMPTY"}
+
+
+def test_how_far_the_check_is_is_told(tree):
+    told = []
+    report = check_tree(tree("closed").parent.parent, PACK, observer=told.append)
+    benchmarks = len({row.place.folder.parent for row in report.rows})
+    assert told[0] == StepProgress("checking results", 1, benchmarks, "benchmarks")
+    assert told[-1] == StepProgress("checking results", benchmarks, benchmarks, "benchmarks")
 
 
 def test_a_row_knows_what_concerns_it(tree):

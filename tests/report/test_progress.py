@@ -17,7 +17,7 @@ from harness.events import (
 )
 from harness.report import progress
 from harness.report import progress_words as words
-from harness.report.progress import LinePrinter, observer, shows_a_display
+from harness.report.progress import LinePrinter, lines, observer, shows_a_display
 from harness.report.progress_display import LiveDisplay
 
 MS = 1e6
@@ -86,6 +86,17 @@ def test_a_line_has_every_figure_that_is_known(printer: LinePrinter, out: io.Str
         "TTFT p50 120 ms, p99 2.90 s (limit 3.00 s); latency p50 1.50 ms, p99 12.0 ms; "
         "engine: 64 running, KV cache 40%"
     )
+
+
+def test_a_step_that_cannot_be_counted_is_its_name(printer: LinePrinter, out: io.StringIO) -> None:
+    printer(StepProgress("making it", 0, None, "rows"))
+    assert out.getvalue() == "making it\n"
+
+
+def test_lines_are_told_on_a_terminal_too(out: io.StringIO) -> None:
+    lines(Console(file=out, force_terminal=True, no_color=True))(Note("a note"))
+    lines(Console(file=out), quiet=True)(Note("another"))
+    assert out.getvalue() == "a note\n"
 
 
 def test_a_step_is_a_line(printer: LinePrinter, out: io.StringIO) -> None:

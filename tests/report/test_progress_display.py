@@ -104,7 +104,7 @@ def test_the_legs_before_are_counted(board: Board) -> None:
 
 def test_a_step_stands_below_until_it_is_done(board: Board) -> None:
     board.hear(StepProgress("scoring", 10, 40, "answers"), 61.0)
-    assert "scoring: 10 of 40 answers" in shown(board, 61.0)
+    assert "scoring: 10 of 40 answers  0:04" in shown(board, 65.0)
     board.hear(StepProgress("reading", 3, None, "files"), 61.0)
     assert "reading: 3 files" in shown(board, 61.0)
     board.hear(StepProgress("reading", 4, 4, "files"), 61.0)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ConfigError, MissingError, Refused
+from harness.events import StepProgress, ignore
 from harness.ledger.hashes import source_sha256
 from harness.ledger.record import Ecc, Fingerprint, Result, State
 from harness.rules import load
@@ -22,7 +23,7 @@ PACK = load("v6.1")
 def pack_up(project, store, names, tmp_path):
     """Packages the store's runs as the entries say."""
 
-    def run(entries=None, *, demonstration=False, out=None, pack=PACK):
+    def run(entries=None, *, demonstration=False, out=None, pack=PACK, observe=ignore):
         return package(
             store,
             project,
@@ -31,6 +32,7 @@ def pack_up(project, store, names, tmp_path):
             demonstration=demonstration,
             pack=pack,
             names=names,
+            observe=observe,
         )
 
     return run
@@ -65,6 +67,14 @@ def test_layout(pack_up, store):
         }
     assert not [path for path in report.out.rglob("*") if path.name.startswith(".") or path.is_symlink()]
     assert not list(report.out.parent.glob(".out.*"))
+
+
+def test_how_far_it_is_is_told(pack_up):
+    told = []
+    report = pack_up(observe=told.append)
+    steps = [event for event in told if isinstance(event, StepProgress)]
+    assert steps[0] == StepProgress("laying out", 0, len(report.rows), "rows")
+    assert steps[-1] == StepProgress("laying out", len(report.rows), len(report.rows), "rows")
 
 
 def test_logs_are_byte_for_byte_and_the_originals_as_they_were(pack_up, store):
