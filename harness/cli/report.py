@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from harness.cli.console import OUT
+from harness.cli.console import ERR, OUT
 from harness.cli.options import add_quiet, add_selection, folder
 from harness.errors import EXIT_OK, MissingError
+from harness.events import StepProgress
 from harness.report.book.gather import gather, kind_of
 from harness.report.book.results import Wanted
 from harness.report.compare import compare
 from harness.report.page.files import refuse_inside, refuse_to_replace, write_page
+from harness.report.progress import observer
 from harness.report.selection import part_of, refuse_unknown
 from harness.report.summary import summary
 
@@ -27,12 +29,15 @@ def run(argv: Sequence[str]) -> int:
     page, plot_files = _drawers()
     _refuse_targets(args)
     wanted = Wanted(args.systems, args.benchmarks, args.scenarios)
-    whole = gather(args.input, round_=args.round, results_dir=args.results_dir)
-    refuse_unknown(whole, wanted)
-    book = part_of(whole, wanted)
-    comparison = None if args.compare is None else compare(part_of(gather(args.compare), wanted), book)
-    write_page(args.out, page.render(book, comparison))
-    plots = 0 if args.plots is None else plot_files.write_plots(book, args.plots)
+    with observer(ERR, quiet=args.quiet) as tell:
+        tell(StepProgress(f"reading {args.input}", 0, None))
+        whole = gather(args.input, round_=args.round, results_dir=args.results_dir)
+        refuse_unknown(whole, wanted)
+        book = part_of(whole, wanted)
+        comparison = None if args.compare is None else compare(part_of(gather(args.compare), wanted), book)
+        tell(StepProgress("drawing", 0, None))
+        write_page(args.out, page.render(book, comparison))
+        plots = 0 if args.plots is None else plot_files.write_plots(book, args.plots)
     if not args.quiet:
         OUT.print(summary(book, comparison))
         if args.plots is not None:
