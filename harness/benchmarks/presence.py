@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from harness.benchmarks import registry
 from harness.benchmarks.download import Index, list_path
@@ -18,8 +19,19 @@ from harness.errors import DatasetError
 from harness.machine.doctor.check import Check, question
 from harness.rules import RulePack, TrajectoryRules
 
-Lies: TypeAlias = tuple[list[str], str]
-"""What is not there, by path; and how what is there came to be."""
+
+@dataclass(frozen=True, slots=True)
+class Lies:
+    """How a data set lies in its folder: what is not there, by path, and in words what is known of what is.
+
+    ``doubtful`` is whether nothing shows that it is the benchmark's own; ``refused`` whether no leg would take it.
+    """
+
+    missing: list[str]
+    how: str
+    doubtful: bool = False
+    refused: bool = False
+
 
 DATA_SET: Final = question(
     "data",
@@ -39,62 +51,68 @@ def data_sets(data_dir: Path, benchmarks: Sequence[str], pack: RulePack) -> Iter
 
 
 def _check(name: str, folder: Path, pack: RulePack, *, needed: bool) -> Check:
-    missing, how = _LOOKS[name](folder, pack)
+    lies = _LOOKS[name](folder, pack)
+    stand_in = (folder / STAND_IN_FILE).is_file() and not lies.missing
+    read, source = f"{name}: {'a stand-in' if stand_in else lies.how}", f"names of files in {folder}"
     mend = DATA_SET.mend.replace("=…", f"={name}")
-    source = f"names of files in {folder}"
-    if missing:
-        read = f"{name}: not there" if how == _NOTHING else f"{name}: {how}; not there: {', '.join(missing)}"
-        return DATA_SET.missing(read, source, mend=mend) if needed else DATA_SET.ok(read, source, expected=_ANY)
-    if (folder / STAND_IN_FILE).is_file():
-        read = f"{name}: a stand-in"
-        return DATA_SET.warn(read, source, mend=mend) if needed else DATA_SET.ok(read, source, expected=_ANY)
-    return DATA_SET.ok(f"{name}: {how}", source)
+    if not needed:
+        return DATA_SET.ok(read, source, expected="any: no configuration is named (--systems)")
+    if stand_in:
+        return DATA_SET.warn(read, source, mend=mend)
+    if lies.missing or lies.refused:
+        return DATA_SET.missing(read, source, mend=mend)
+    return DATA_SET.warn(read, source, mend=mend) if lies.doubtful else DATA_SET.ok(read, source)
 
 
-_ANY: Final = "any: no configuration is named (--systems)"
-_NOTHING: Final = "nothing is there"
-
-
-def _lies(folder: Path, wanted: Sequence[Path], how: str) -> Lies:
+def _lacking(folder: Path, wanted: Sequence[Path]) -> Lies | None:
+    """What is not there of the files that are wanted; None where they all are."""
     missing = [str(path.relative_to(folder)) for path in wanted if not path.is_file()]
-    return missing, _NOTHING if len(missing) == len(wanted) else how
+    if not missing:
+        return None
+    return Lies(missing, "not there" if len(missing) == len(wanted) else f"not there: {', '.join(missing)}")
 
 
 def _token_tables(folder: Path, pack: RulePack) -> Lies:
     wanted = [tables.table_files(folder, which).parquet for which in tables.TABLES.values()]
     download = pack.token_benchmark(tables.NAME).dataset_download
-    listed = download is not None and list_path(folder, Index(download.index.value)).is_file()
-    how = "its list of md5 lies beside it" if listed else "no list of md5 lies beside it, make fetch_dataset has one"
-    return _lies(folder, wanted, how)
+    if download is not None and list_path(folder, Index(download.index.value)).is_file():
+        there = Lies([], "there, with its list of md5")
+    else:
+        there = Lies([], "there, without its list of md5: nothing shows that it is whole", doubtful=True)
+    return _lacking(folder, wanted) or there
 
 
 def _catalogue(folder: Path, pack: RulePack) -> Lies:
-    sources = catalogue.tables(pack.image_benchmark(catalogue.NAME))
-    found = [
-        (source.table, next((path for path in source.candidates(folder) if path.is_file()), source.plain(folder)))
-        for source in sources
-    ]
-    told = [f"{table} {_told_beside(path)}" for table, path in found if path.is_file()]
-    return _lies(folder, [path for _, path in found], ", ".join(told))
+    told: list[str] = []
+    refused = False
+    places: list[Path] = []
+    for source in catalogue.tables(pack.image_benchmark(catalogue.NAME)):
+        path = next((path for path in source.candidates(folder) if path.is_file()), source.plain(folder))
+        places.append(path)
+        words, is_its_own = _told_beside(path, source.source.revision)
+        told.append(f"{source.table} {words}")
+        refused = refused or not is_its_own
+    return _lacking(folder, places) or Lies([], ", ".join(told), refused=refused)
 
 
-def _told_beside(parquet: Path) -> str:
-    """What the file beside a table says of where it comes from."""
+def _told_beside(parquet: Path, revision: str) -> tuple[str, bool]:
+    """What the file beside a table says of where it comes from, and whether that is the round's revision."""
     try:
         said = sidecar.read(parquet)
     except DatasetError as error:
-        return f"({error.what})"
-    return "of an unknown revision" if said is None else f"{said.how} at {said.revision[:12]}"
+        return f"({error.what})", False
+    if said is None:
+        return "of an unknown revision", False
+    return f"{said.how} at {said.revision[:12]}", said.revision == revision
 
 
 def _trajectories(folder: Path, pack: RulePack) -> Lies:
     rules = pack.benchmark(trajectories.NAME)
     if not isinstance(rules, TrajectoryRules):
         raise TypeError(f"{trajectories.NAME} is no benchmark of trajectories")
-    file = trajectories.path_of(folder, rules.performance_data.value)
-    missing, how = _lies(folder, [file], "its trajectories are there, and are verified whenever they are read")
     asked = "there" if (folder / questions.NAME).is_file() else "made once they are asked"
-    return missing, how if missing else f"{how}; BFCL's questions are {asked}"
+    there = Lies([], f"its trajectories are there, hashed whenever they are read; BFCL's questions are {asked}")
+    return _lacking(folder, [trajectories.path_of(folder, rules.performance_data.value)]) or there
 
 
 _LOOKS: Final[dict[str, Callable[[Path, RulePack], Lies]]] = {

@@ -53,12 +53,14 @@ def test_where_nothing_is_named_each_is_told_and_none_is_needed(tmp_path: Path) 
 
 def test_files_that_are_there_are_not_read(tmp_path: Path) -> None:
     folder = put_gpt_oss(tmp_path)
-    assert "no list of md5" in look(tmp_path, "gpt-oss-120b").read
+    doubtful = look(tmp_path, "gpt-oss-120b")
+    assert (doubtful.state, doubtful.missing) == (State.WARN, False)
+    assert "nothing shows that it is whole" in doubtful.read
     download = PACK.token_benchmark("gpt-oss-120b").dataset_download
     assert download is not None
     touch(list_path(folder, Index(download.index.value)))
     found = look(tmp_path, "gpt-oss-120b")
-    assert (found.state, found.read) == (State.OK, "gpt-oss-120b: its list of md5 lies beside it")
+    assert (found.state, found.read) == (State.OK, "gpt-oss-120b: there, with its list of md5")
 
 
 def test_one_table_that_lacks(tmp_path: Path) -> None:
@@ -82,14 +84,17 @@ def test_the_catalogue_and_what_lies_beside_it(tmp_path: Path) -> None:
     for source in sources:
         touch(source.fetched(folder))
     assert "of an unknown revision" in look(tmp_path, catalogue.NAME).read
-    for source in sources:
-        said = Sidecar("org/set", "ab" * 20, source.splits, 3, "cd" * 32, "12", "fetched")
-        beside(source.fetched(folder)).write_text(json.dumps(asdict(said)))
-    found = look(tmp_path, catalogue.NAME)
-    assert found.state is State.OK
-    assert "fetched at abababababab" in found.read
+    for revision, state in ((None, State.OK), ("ab" * 20, State.FAIL)):
+        for source in sources:
+            at = revision or source.source.revision
+            said = Sidecar(source.source.repo, at, source.splits, 3, "cd" * 32, "12", "fetched")
+            beside(source.fetched(folder)).write_text(json.dumps(asdict(said)))
+        found = look(tmp_path, catalogue.NAME)
+        assert (found.state, found.missing) == (state, state is State.FAIL)  # a leg refuses another revision
+        assert f"fetched at {at[:12]}" in found.read
     beside(sources[0].fetched(folder)).write_text("{")
-    assert "(not a description of a table" in look(tmp_path, catalogue.NAME).read
+    found = look(tmp_path, catalogue.NAME)
+    assert found.missing and "(not a description of a table" in found.read
 
 
 def test_trajectories_and_bfcls_questions(tmp_path: Path) -> None:

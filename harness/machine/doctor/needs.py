@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from harness.config import BenchmarkFile, Project
 from harness.config.engine_subject import Checked, Subject, keys_of
-from harness.config.engines import Clients, HttpEngine, TorchEngine, TrtllmEngine
+from harness.config.engines import Clients, HttpEngine, ServedCheckpoint, TorchEngine, TrtllmEngine
 from harness.config.memory import capacity_bytes
 from harness.config.models import Engine, SystemFile
 from harness.errors import ConfigError, UnknownName
 from harness.rules import RulePack, TrajectoryRules
+from harness.rules.models import find
 
 CONNECTING_AT_ONCE: Final = 128
 """Connections to one server that the HTTP client has under way at once (harness.engines.http.pool)."""
@@ -41,6 +43,7 @@ class Need:
     ``gpus`` are on this node, ``gpus_each`` of them under one replica; 0 for engines on processors. ``connections``
     are to one server, ``descriptors`` in one process of the client. ``ports`` are those that servers listen on here.
     ``wait_s`` is how long a connection may be silent. ``elsewhere`` are servers' hosts that are not this one.
+    ``checkpoint`` is where the weights must lie for an engine that is started here, ``tensor_bytes`` their size.
     """
 
     name: str
@@ -54,6 +57,8 @@ class Need:
     elsewhere: tuple[str, ...] = ()
     server: Server | None = None
     extras: tuple[str, ...] = ()
+    checkpoint: Path | None = None
+    tensor_bytes: int | None = None
     trajectories: bool = False
     corrected: bool = False
     """Whether the rule on error correction holds for an entry of it."""
@@ -172,8 +177,11 @@ def _of_benchmark(
         each = _gpus_each(engine, Subject(system, scenario, machine, pack.benchmark(benchmark), file.output_caps))
         replicas = engine.replicas if isinstance(engine, HttpEngine | TrtllmEngine) else 1
         name = f"{system}/{benchmark}/{scenario}"
+        weights, size = _weights(engine)
         common = Need(
             name,
+            checkpoint=weights,
+            tensor_bytes=size,
             extras=_extras(benchmark, engine),
             trajectories=isinstance(pack.benchmark(benchmark), TrajectoryRules),
             corrected=corrected,
@@ -236,6 +244,19 @@ def _extras(benchmark: str, engine: Engine) -> tuple[str, ...]:
     computes_here = isinstance(engine, TorchEngine) or (isinstance(engine, HttpEngine) and engine.server == "torch")
     own = _EXTRA_OF.get(benchmark)
     return (*(("torch",) if computes_here else ()), *((own,) if own else ()))
+
+
+def _weights(engine: Engine) -> tuple[Path | None, int | None]:
+    """Where they must lie before the engine can be started here, and their published size; None for what is made."""
+    checkpoint = getattr(engine, "checkpoint", None)
+    if isinstance(engine, HttpEngine) and engine.endpoints:
+        return None, None
+    if isinstance(checkpoint, Path):
+        return checkpoint, None
+    if not isinstance(checkpoint, ServedCheckpoint):
+        return None, None
+    facts = find(checkpoint.name)
+    return checkpoint.path.expanduser(), None if facts is None else facts.checkpoints[checkpoint.name].tensor_bytes
 
 
 def _corrected(project: Project, system: str, benchmark: str, pack: RulePack) -> bool:

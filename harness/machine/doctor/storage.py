@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,7 @@ import psutil
 
 from harness.machine.doctor.check import Check, Question, check
 from harness.machine.doctor.host import Host
-from harness.machine.doctor.needs import Needs
+from harness.machine.doctor.needs import Need, Needs
 from harness.machine.facts import Unreadable, sized
 
 _SHM: Final = "dev/shm"
@@ -20,6 +21,9 @@ _SHM_OF_A_CONTAINER: Final = 64 << 20
 _LEAST: Final = 1 << 30
 _ENOUGH: Final = 10 << 30
 _FAR_AWAY: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "ceph", "beegfs", "9p", "fuse.sshfs"})
+_WHOLE: Final = 0.97
+"""Some sizes are computed, and what was published may have a tensor more or less."""
+_PART: Final = re.compile(r".*-(?P<number>\d+)-of-(?P<last>\d+)\.safetensors")
 _CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl"})
 
 
@@ -73,6 +77,56 @@ def disk_data(ask: Question, host: Host, needs: Needs) -> Check:
     return _folder(ask, host.data, written=False)
 
 
+@check(
+    "storage",
+    "checkpoint",
+    expected="the weights where the configuration says, all their parts, as many bytes as were published",
+    why="a server that finds none, or a part of them, is waited for until it gives up",
+    authority="systems/<system>/<benchmark>.yaml: engine.checkpoint; harness/rules/models",
+    mend="hf download <name> --local-dir <path>, or correct engine.checkpoint.path",
+)
+def checkpoint(ask: Question, host: Host, needs: Needs) -> Check | None:
+    """The folders of weights by the sizes of their files; none of them is read."""
+    wanted = dict.fromkeys((need.checkpoint, need.tensor_bytes, _boxed(need)) for need in needs.every)
+    found = [_weights(path, size, boxed) for path, size, boxed in wanted if path is not None]
+    if not found:
+        return None
+    read, source = "; ".join(text for text, _ in found), "sizes of *.safetensors"
+    if any(whole is False for _, whole in found):
+        return ask.missing(read, source)
+    if any(whole is None for _, whole in found):
+        return ask.unknown(read, mend="look whether the container mounts that folder: ls in it")
+    return ask.ok(read, source)
+
+
+def _weights(path: Path, size: int | None, boxed: bool) -> tuple[str, bool | None]:
+    """What is known of a checkpoint, and whether it is whole; None where it lies in a container's own view."""
+    if not path.is_dir():
+        return (f"{path} is seen inside a container alone", None) if boxed else (f"{path} is not there", False)
+    files = sorted(path.glob("*.safetensors"))
+    if not files:
+        return f"{path} has no *.safetensors", False
+    there, lacking = sum(file.stat().st_size for file in files), _lacking_parts([file.name for file in files])
+    if lacking:
+        return f"{path} lacks {', '.join(lacking[:3])}" + (f" and {len(lacking) - 3} more" * (len(lacking) > 3)), False
+    if size is None:
+        return f"{path}, {sized(there)}", True
+    return f"{path}, {sized(there)} of {sized(size)}", there >= _WHOLE * size
+
+
+def _lacking_parts(names: list[str]) -> list[str]:
+    """The parts that are not there of what is named model-00001-of-00015.safetensors."""
+    parts = [found for name in names if (found := _PART.fullmatch(name)) is not None]
+    last = max((int(part["last"]) for part in parts), default=0)
+    there = {int(part["number"]) for part in parts}
+    first = 0 if 0 in there else 1
+    return [f"part {number} of {last}" for number in range(first, last + first) if number not in there]
+
+
+def _boxed(need: Need) -> bool:
+    return need.server is not None and bool(need.server.prefix)
+
+
 def _folder(ask: Question, folder: Path, *, written: bool) -> Check:
     """``written``: while a leg is measured, so that a disk that is far away is told of."""
     place = _nearest(folder)
@@ -115,4 +169,4 @@ def _boxed_in(needs: Needs) -> str | None:
     return None
 
 
-CHECKS = (shared_memory, disk_results, disk_data)
+CHECKS = (shared_memory, disk_results, disk_data, checkpoint)

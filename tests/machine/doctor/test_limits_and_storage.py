@@ -134,3 +134,48 @@ def test_a_folder_that_may_not_be_written_to(tmp_path, monkeypatch):
     found = asked(storage.disk_results, made(tmp_path))
     assert states(found) == (FAIL, True)
     assert str(tmp_path) in found.read
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "published", "prefix", "state", "missing"),
+    [
+        (2000, 1900, (), OK, False),
+        (2000, None, (), OK, False),
+        (1000, 1900, (), FAIL, True),
+        (0, 1900, (), FAIL, True),
+        (None, 1900, (), FAIL, True),
+        (None, 1900, ("docker", "run"), UNKNOWN, False),
+    ],
+)
+def test_the_weights(tmp_path, bytes_, published, prefix, state, missing):
+    folder = tmp_path / "weights"
+    if bytes_ is not None:
+        folder.mkdir()
+        (folder / "config.json").write_text("{}")
+        (folder / "model.safetensors").write_bytes(b"0" * bytes_)
+    server = Server("vllm", "0.32", prefix)
+    needs = needing(checkpoint=folder, tensor_bytes=published, server=server)
+    found = asked(storage.checkpoint, made(tmp_path), needs)
+    assert states(found) == (state, missing)
+    assert str(folder) in (found.read if state != UNKNOWN else found.source)
+
+
+def test_weights_that_are_made_are_not_looked_for(tmp_path: Path) -> None:
+    assert storage.checkpoint(made(tmp_path), needing()) is None
+
+
+@pytest.mark.parametrize(
+    ("there", "lacking"),
+    [
+        ([1, 2, 3], ""),
+        ([0, 1, 2], ""),
+        ([1, 3], "part 2 of 3"),
+        ([2], "part 1 of 3, part 3 of 3"),
+    ],
+)
+def test_parts_of_the_weights(tmp_path: Path, there: list[int], lacking: str) -> None:
+    for number in there:
+        (tmp_path / f"model-{number:05}-of-00003.safetensors").write_bytes(b"0" * 100)
+    found = asked(storage.checkpoint, made(tmp_path), needing(checkpoint=tmp_path))
+    assert states(found) == ((FAIL, True) if lacking else (OK, False))
+    assert lacking in found.read

@@ -49,12 +49,15 @@ def test_eight_servers_of_one_gpu() -> None:
     assert found.extras == ("gpt-oss",)
     assert found.named == "H200-SXM-141GBx8_TRT (gpt-oss-120b)"
     assert not found.corrected
+    need = found.every[0]
+    assert (str(need.checkpoint), need.tensor_bytes) == ("/models/gpt-oss-120b", 65_248_815_744)
 
 
 def test_the_cpu_system_needs_no_accelerator() -> None:
     found = needs_of(HERE, ["CPU-torch"], [], PACK)
     assert (found.gpus, found.gpus_each, found.ports, found.servers) == (0, 0, (), ())
     assert set(found.extras) == {"torch", "gpt-oss", "qwen3-vl"}
+    assert {need.checkpoint for need in found.every} == {None}  # they are made
     assert found.benchmarks == tuple(HERE.benchmark_names("CPU-torch"))
 
 
@@ -85,6 +88,7 @@ def test_servers_elsewhere_need_nothing_here(tmp_path: Path) -> None:
     found = needs_of(project(tmp_path, engine), ["BOX"], [], PACK)
     assert (found.gpus, found.gpus_each, found.ports, found.servers) == (0, 0, (), ())
     assert found.elsewhere == ("node1",)
+    assert found.every[0].checkpoint is None
     assert found.connections == 1000
 
 
