@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 import time
 from html.parser import HTMLParser
@@ -79,6 +80,12 @@ def test_it_is_well_formed_and_each_id_is_ones_own(page: str) -> None:
     assert len(reader.ids) == len(set(reader.ids))
     inside = {target[1:] for target in reader.targets if target.startswith("#")}
     assert inside <= set(reader.ids)
+
+
+def test_headings_go_down_a_step_at_a_time(page: str) -> None:
+    levels = [int(level) for level in re.findall(r"<h(\d)", page)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(below - above <= 1 for above, below in itertools.pairwise(levels))
 
 
 def test_nothing_is_fetched(page: str) -> None:
