@@ -9,8 +9,9 @@ import math
 from rich.markup import escape
 
 from harness.cli.console import ERR, OUT
-from harness.cli.options import add_results_dir
+from harness.cli.options import add_results_dir, add_selection
 from harness.errors import EXIT_OK, Refused
+from harness.report.book.results import Wanted
 from harness.report.compare import regressions
 from harness.report.compare_export import as_json
 from harness.report.compare_sides import Asked, compare_sides, is_attempt
@@ -20,7 +21,8 @@ from harness.report.compare_table import comparison_lines
 def run(argv: list[str]) -> int:
     """Prints a comparison: 0, or 1 where --fail_below is given and something is worse."""
     options = _parser().parse_args(argv)
-    asked = Asked(options.results_dir, options.submitter)
+    wanted = Wanted(options.systems, options.benchmarks, options.scenarios)
+    asked = Asked(options.results_dir, options.submitter, wanted)
     comparison = compare_sides(options.before, options.after, asked)
     worse = None if options.fail_below is None else regressions(comparison, options.fail_below)
     code = Refused.exit_code if worse else EXIT_OK
@@ -49,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         help="end with 1 where a row is worse by more, counts no more or is gone, or none can be judged",
     )
     parser.add_argument("--submitter", help="of trees, compare this submitter's part alone")
+    add_selection(parser)
     add_results_dir(parser)
     return parser
 

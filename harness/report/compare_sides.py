@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,7 +20,9 @@ from harness.report.book.content import Book, RowView, RunView
 from harness.report.book.endpoints_run import endpoints_run
 from harness.report.book.gather import gather
 from harness.report.book.loadgen_run import loadgen_run
+from harness.report.book.results import EVERYTHING, Wanted
 from harness.report.compare import Comparison, compare
+from harness.report.selection import part_of, refuse_unknown
 from harness.rules import RulePack, load
 
 _ATTEMPT: Final = re.compile(r"[^/#]+/[^/#]+/[^/#]+/[^/#]+#[1-9]\d*", re.ASCII)
@@ -28,10 +32,13 @@ _LATENCY: Final = "latency"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How folders and attempts are read: ``results_dir`` holds the attempts, ``submitter`` is that of the trees."""
+    """How folders and attempts are read: ``results_dir`` holds the attempts, ``submitter`` is that of the trees, and
+    ``wanted`` are the rows of folders.
+    """
 
     results_dir: Path
     submitter: str | None = None
+    wanted: Wanted = EVERYTHING
 
 
 def compare_sides(before: str, after: str, asked: Asked) -> Comparison:
@@ -49,12 +56,20 @@ def compare_sides(before: str, after: str, asked: Asked) -> Comparison:
     if attempts[0]:
         store = ResultsStore(asked.results_dir)
         return compare(_book_of(before, store), _book_of(after, store), as_one_row=True)
-    return compare(*(gather(Path(text).expanduser(), submitter=asked.submitter) for text in (before, after)))
+    books = [gather(Path(text).expanduser(), submitter=asked.submitter) for text in (before, after)]
+    _refuse_unknown(books, asked.wanted)
+    return compare(*(part_of(book, asked.wanted) for book in books))
 
 
 def is_attempt(text: str) -> bool:
     """Whether a text names a run, and no folder of that name is there."""
     return _ATTEMPT.fullmatch(text) is not None and not Path(text).exists()
+
+
+def _refuse_unknown(books: Sequence[Book], wanted: Wanted) -> None:
+    """UnknownName where no side has anything of a name that is asked for."""
+    rows = tuple(row for book in books for row in book.rows)
+    refuse_unknown(dataclasses.replace(books[-1], rows=rows, runs=()), wanted)
 
 
 def _book_of(name: str, store: ResultsStore) -> Book:

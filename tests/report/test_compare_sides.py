@@ -11,6 +11,7 @@ from harness.errors import ConfigError, UnknownName
 from harness.ledger import Fingerprint, ResultsStore
 from harness.ledger.record import ProbeEcho, Result, Verdict
 from harness.report.book.gather import gather, kind_of
+from harness.report.book.results import Wanted
 from harness.report.compare_sides import Asked, compare_sides, is_attempt
 from tests.gate.made_endpoints import GPT, make_endpoints_tree
 from tests.gate.made_tree import change_json
@@ -123,6 +124,16 @@ def test_two_trees_and_a_tree_beside_runs(results: Path, tmp_path: Path) -> None
     mixed = compare_sides(str(results), str(tmp_path / "after"), Asked(results))
     assert [row.judgement for row in mixed.rows] == ["not comparable"]
     assert {"client", "division"} <= {one.name for one in mixed.rows[0].boundary}
+
+
+def test_some_rows_of_two_trees(results: Path, tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        make_endpoints_tree(tmp_path / name, GPT, "closed")
+    sides = str(tmp_path / "before"), str(tmp_path / "after")
+    found = compare_sides(*sides, Asked(results, wanted=Wanted(scenarios=["Server"])))
+    assert [row.after.scenario for row in found.rows] == ["Server"]
+    with pytest.raises(UnknownName, match="unknown scenario 'Servr'"):
+        compare_sides(*sides, Asked(results, wanted=Wanted(scenarios=["Servr"])))
 
 
 def test_what_cannot_be_compared(results: Path, tmp_path: Path) -> None:
