@@ -41,8 +41,7 @@ $(VENV)/.installed: setup.py
 
 # Whatever environment there is will do; where there is none, one of the core alone is made, which `venv` completes.
 doctor: ## hold this machine against what runs need: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b"
-	@$(PY) -c "import harness, psutil, pydantic, rich" 2>/dev/null || { $(PYTHON) -m venv $(VENV) && \
-	  $(PY) -m pip install --quiet --upgrade pip setuptools && $(PY) -m pip install --quiet -e .; }
+	@$(PY) -c "import harness, psutil, pydantic, rich" 2>/dev/null || { $(PYTHON) -m venv $(VENV) && $(PY) -m pip install --quiet -e .; }
 	$(PY) -m harness doctor $(RUN_ARGS) $(ARGS)
 
 make_dataset: venv ## make a stand-in data set: ARGS=--benchmark=qwen3-vl-235b-a22b (default: gpt-oss-120b)
