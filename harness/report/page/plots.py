@@ -219,10 +219,11 @@ def _line(axes: Axes, line: Line, colour: str, *, filled: bool) -> None:
     alone = [
         at for at, y in enumerate(line.ys) if not math.isnan(y) and all(math.isnan(y) for y in _beside(line.ys, at))
     ]
-    axes.plot(line.xs, line.ys, color=colour, linewidth=1.4, solid_joinstyle="round")
+    if filled:  # one shape for what is below and for its edge: half as large
+        axes.fill_between(line.xs, line.ys, facecolor=PAPER["wash"], edgecolor=colour, linewidth=1)
+    else:
+        axes.plot(line.xs, line.ys, color=colour, linewidth=1.4, solid_joinstyle="round")
     axes.plot([line.xs[at] for at in alone], [line.ys[at] for at in alone], "o", color=colour, markersize=3.5)
-    if filled:
-        axes.fill_between(line.xs, line.ys, color=PAPER["wash"], linewidth=0)
     axes.margins(x=0.01)
 
 

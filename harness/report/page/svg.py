@@ -21,6 +21,8 @@ _HEAD: Final = re.compile(r"^.*?(?=<svg\b)|<metadata>.*?</metadata>|<style\b.*?<
 _FAMILY: Final = re.compile(r"font-family: [^;\"]+(; )?")
 _LEVEL: Final = re.compile(r' transform="rotate\(-0 [^"]*"')
 _DIGITS: Final = re.compile(r"(\d\.\d)\d+")
+_PATH: Final = re.compile(r'(?<= d=")[MLz\d.\s-]*(?=")')
+"""Straight lines alone."""
 _TAG: Final = re.compile(r"<[^>]*>")
 _BLANKS: Final = re.compile(r"\s*\n\s*")
 _ID: Final = re.compile(r' id="([^"]*)"')
@@ -65,10 +67,16 @@ def _saved(figure: Figure) -> str:
 def _slim(text: str) -> str:
     """Without what says nothing: comments, metadata, fonts, digits below what can be seen, groups, most ids."""
     text = _ID.sub(_only_if_asked_for(text), _HEAD.sub("", text))
+    text = _PATH.sub(_shorter, text)
     text = _TAG.sub(lambda tag: _DIGITS.sub(r"\1", tag[0]), _LEVEL.sub("", _FAMILY.sub("", text)))
     if "<g " not in text:  # groups that say nothing
         text = text.replace("<g>", "").replace("</g>", "").replace("<g/>", "")
     return _BLANKS.sub("\n", text).strip()
+
+
+def _shorter(path: re.Match[str]) -> str:
+    """A path whose points follow each other without a word: a line is what is meant where nothing is said."""
+    return re.sub(r"\s*\bL ", " ", path[0]).strip()
 
 
 def _only_if_asked_for(text: str) -> Callable[[re.Match[str]], str]:
