@@ -17,7 +17,7 @@ class Board:
 
 H200 = {
     "nvmlDeviceGetName": "NVIDIA H200",
-    "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(total=150_754_820_096),
+    "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(total=150_754_820_096, used=0),
     "nvmlDeviceGetMaxClockInfo": 1980,
     "nvmlDeviceGetMaxPcieLinkGeneration": 5,
     "nvmlDeviceGetMaxPcieLinkWidth": 16,
@@ -39,7 +39,13 @@ class Driver(types.ModuleType):
         self.nvmlDeviceGetNvLinkVersion = lambda board, link: board.answers["version"]
         self.nvmlSystemGetDriverVersion = lambda: "580.67"
         self.nvmlSystemGetCudaDriverVersion = lambda: 13010
-        vars(self).update({k: v for k, v in vars(pynvml).items() if k.startswith(("NVML_", "NVMLError", "nvmlClocks"))})
+        vars(self).update(
+            {
+                k: v
+                for k, v in vars(pynvml).items()
+                if k.startswith(("NVML_", "NVMLError", "nvmlClocks", "nvmlMemory_", "c_nvmlGpuFabric"))
+            }
+        )
 
     def nvmlInit(self):  # noqa: N802 - NVML's name
         if self.init_error is not None:
@@ -49,9 +55,10 @@ class Driver(types.ModuleType):
         if not name.startswith("nvmlDeviceGet"):
             raise AttributeError(name)
 
-        def function(board, *_):
+        def function(board, *arguments):
             if name not in board.answers:
                 raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-            return board.answers[name]
+            answer = board.answers[name]
+            return answer(*arguments) if callable(answer) else answer
 
         return function

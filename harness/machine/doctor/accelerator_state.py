@@ -151,6 +151,24 @@ def gpu_links(ask: Question, host: Host, needs: Needs) -> Check | None:
 
 @check(
     "accelerators",
+    "gpu-fabric",
+    expected="every board taken into the NVLink fabric, where there is one",
+    why="until then no program can use any of them: CUDA says that the system is not yet initialised",
+    authority="NVIDIA Fabric Manager user guide; NVML: nvmlDeviceGetGpuFabricInfo",
+    mend="sudo systemctl enable --now nvidia-fabricmanager (of the driver's version); nvidia-smi -q | grep -A3 Fabric",
+)
+def gpu_fabric(ask: Question, host: Host, needs: Needs) -> Check | None:
+    """Whether the fabric manager has done its work; boards without a fabric are not asked about."""
+    boards = [board for board in host.boards if board.fabric is not None]
+    if not boards:
+        return None
+    waiting = [str(board.index) for board in boards if not board.fabric]
+    source = "NVML: nvmlDeviceGetGpuFabricInfo"
+    return ask.fail(f"not in it: {', '.join(waiting)}", source) if waiting else ask.ok("all in it", source)
+
+
+@check(
+    "accelerators",
     "gpu-errors",
     expected="no memory error that could not be corrected, no row that waits to be replaced",
     why="such an error ends the engine in the middle of a leg",
@@ -202,4 +220,4 @@ def _named(pid: int) -> str:
         return f"process {pid}"
 
 
-CHECKS = (gpu_processes, gpu_clocks, gpu_power, gpu_persistence, gpu_mig, gpu_links, gpu_errors)
+CHECKS = (gpu_processes, gpu_clocks, gpu_power, gpu_persistence, gpu_mig, gpu_links, gpu_fabric, gpu_errors)

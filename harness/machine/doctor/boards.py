@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ class Board:
     """One accelerator as it is set now; None for what its driver would not tell. Clocks in MHz, power in milliwatts.
 
     ``slowed`` are reasons why its clocks are held down that no healthy machine has, ``capped`` those that somebody may
-    have wanted. ``processes`` are the ids of those that compute on it and the bytes that each holds.
+    have wanted. ``used_bytes`` are without what the driver keeps for itself. ``processes`` are the ids of those that
+    compute on it and the bytes that each holds. ``fabric`` is whether it has been taken into the NVLink fabric.
     """
 
     index: int
@@ -47,6 +49,7 @@ class Board:
     pcie_width: int | None = None
     pcie_width_max: int | None = None
     nvlinks: int | None = None
+    fabric: bool | None = None
     processes: tuple[tuple[int, int | None], ...] | None = None
     numa_node: int | None = None
 
@@ -79,8 +82,8 @@ def _board(nvml: Any, root: Path, index: int) -> Board:  # noqa: ANN401 - an unt
     def told(name: str, *arguments: Any) -> Any:  # noqa: ANN401 - an untyped module
         return told_by(nvml, getattr(nvml, name), handle, *arguments)
 
-    memory, ecc, rows = told("nvmlDeviceGetMemoryInfo"), told("nvmlDeviceGetEccMode"), _remapped(told)
-    mig = told("nvmlDeviceGetMigMode")
+    memory, taken = told("nvmlDeviceGetMemoryInfo"), told("nvmlDeviceGetMemoryInfo", nvml.nvmlMemory_v2)
+    ecc, rows, mig = told("nvmlDeviceGetEccMode"), _remapped(told), told("nvmlDeviceGetMigMode")
     slowed, capped = _reasons(nvml, handle)
     pci = _pci(told("nvmlDeviceGetPciInfo"))
     return Board(
@@ -88,7 +91,7 @@ def _board(nvml: Any, root: Path, index: int) -> Board:  # noqa: ANN401 - an unt
         model=str(told("nvmlDeviceGetName")),
         pci=pci,
         memory_bytes=None if memory is None else int(memory.total),
-        used_bytes=None if memory is None else int(getattr(memory, "used", 0)),
+        used_bytes=None if taken is None else int(taken.used),
         ecc_pending=None if ecc is None else bool(ecc[1]),
         uncorrected=told(
             "nvmlDeviceGetTotalEccErrors", nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
@@ -106,6 +109,7 @@ def _board(nvml: Any, root: Path, index: int) -> Board:  # noqa: ANN401 - an unt
         mig=None if mig is None else bool(mig[0]),
         pcie_width=told("nvmlDeviceGetCurrPcieLinkWidth"),
         pcie_width_max=told("nvmlDeviceGetMaxPcieLinkWidth"),
+        fabric=_fabric(nvml, handle),
         nvlinks=sum(bool(told("nvmlDeviceGetNvLinkState", i)) for i in range(nvml.NVML_NVLINK_MAX_LINKS)),
         processes=_processes(told("nvmlDeviceGetComputeRunningProcesses")),
         numa_node=_numa_node(root, pci),
@@ -128,6 +132,16 @@ def _reasons(nvml: Any, handle: Any) -> tuple[tuple[str, ...] | None, tuple[str,
         return tuple(name for name in names if bits & getattr(nvml, f"nvmlClocksThrottleReason{name}"))
 
     return named(_FAILS), named(_ODD)
+
+
+def _fabric(nvml: Any, handle: Any) -> bool | None:  # noqa: ANN401 - an untyped module
+    """Whether a board has been taken into the NVLink fabric; None where it has none, or does not tell."""
+    info = nvml.c_nvmlGpuFabricInfo_t()
+    if told_by(nvml, nvml.nvmlDeviceGetGpuFabricInfo, handle, ctypes.byref(info)) is None:
+        return None
+    return None if info.state == nvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED else (
+        info.state == nvml.NVML_GPU_FABRIC_STATE_COMPLETED
+    )  # fmt: skip
 
 
 def _pci(info: Any) -> str | None:  # noqa: ANN401 - an untyped module

@@ -12,6 +12,13 @@ from harness.machine.doctor.boards import read_boards
 from tests.machine.doctor.made_host import FAIL, NO_LIBRARY, NOTHING, OK, UNKNOWN, WARN, asked, made, needing, states
 from tests.machine.recorded_driver import H200, Board
 
+
+def in_the_fabric(info, state):
+    """Fills NVML's structure, which is handed over by reference."""
+    info._obj.state = state
+    return 0
+
+
 WELL = {
     **H200,
     "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(total=150_754_820_096, used=500 << 20),
@@ -26,6 +33,7 @@ WELL = {
     "nvmlDeviceGetPersistenceMode": 1,
     "nvmlDeviceGetCurrPcieLinkWidth": 16,
     "nvmlDeviceGetComputeRunningProcesses": [],
+    "nvmlDeviceGetGpuFabricInfo": lambda info: in_the_fabric(info, pynvml.NVML_GPU_FABRIC_STATE_COMPLETED),
     "nvmlDeviceGetPciInfo": types.SimpleNamespace(busId="00000000:1B:00.0"),
     "links": 18,
     "version": pynvml.NVML_NVLINK_VERSION_4_0,
@@ -64,7 +72,12 @@ def test_a_machine_that_is_well(host):
     ("ask", "changed", "state", "said"),
     [
         (accelerators.gpu_alike, {"nvmlDeviceGetName": "NVIDIA H100"}, WARN, "1x NVIDIA H200"),
-        (accelerators.gpu_memory, {"nvmlDeviceGetMemoryInfo": types.SimpleNamespace(total=80 << 30)}, FAIL, "80 GiB"),
+        (
+            accelerators.gpu_memory,
+            {"nvmlDeviceGetMemoryInfo": types.SimpleNamespace(total=80 << 30, used=0)},
+            FAIL,
+            "80 GiB",
+        ),
         (
             state_of.gpu_processes,
             {"nvmlDeviceGetComputeRunningProcesses": [types.SimpleNamespace(pid=2**30, usedGpuMemory=None)]},
@@ -95,6 +108,12 @@ def test_a_machine_that_is_well(host):
         (state_of.gpu_mig, {"nvmlDeviceGetMigMode": [1, 1]}, FAIL, "MIG mode on 1"),
         (state_of.gpu_links, {"nvmlDeviceGetCurrPcieLinkWidth": 8}, WARN, "1: PCIe x8 of x16"),
         (state_of.gpu_links, {"links": 17}, FAIL, "1: 17 NVLinks of 18"),
+        (
+            state_of.gpu_fabric,
+            {"nvmlDeviceGetGpuFabricInfo": lambda info: in_the_fabric(info, pynvml.NVML_GPU_FABRIC_STATE_NOT_STARTED)},
+            FAIL,
+            "not in it: 1",
+        ),
         (state_of.gpu_errors, {"nvmlDeviceGetTotalEccErrors": 2}, FAIL, "1: 2 uncorrected errors"),
         (state_of.gpu_errors, {"nvmlDeviceGetRemappedRows": (0, 1, 1, 0)}, FAIL, "1: a row waits"),
         (state_of.gpu_errors, {"nvmlDeviceGetRemappedRows": (0, 1, 0, 1)}, FAIL, "1: a row could not be replaced"),
@@ -143,6 +162,27 @@ def test_a_driver_that_tells_little_is_unknown_and_never_ok(driver, tmp_path):
     silent = [state_of.gpu_processes, state_of.gpu_clocks, state_of.gpu_power, state_of.gpu_persistence,
               state_of.gpu_errors, state_of.gpu_links, accelerators.gpu_memory]  # fmt: skip
     assert {states(asked(ask, host, needing(gpus=1))) for ask in silent} == {(UNKNOWN, False)}
+
+
+@pytest.mark.parametrize("state", [None, pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED])
+def test_boards_without_a_fabric_are_not_asked_about_it(driver, tmp_path, state):
+    answer = {} if state is None else {"nvmlDeviceGetGpuFabricInfo": lambda info: in_the_fabric(info, state)}
+    host = made(tmp_path, library=driver([Board("GPU-0", **H200, **answer)]))
+    assert state_of.gpu_fabric(host, NOTHING) is None
+
+
+def test_memory_that_the_driver_keeps_is_used_by_nobody(driver, tmp_path):
+    """Of the first version of the call it is a part of what is used."""
+
+    def told(version=None):
+        if version is None:
+            return types.SimpleNamespace(total=100 << 30, used=2 << 30)
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+
+    answers = {**WELL, "nvmlDeviceGetMemoryInfo": told}
+    host = made(tmp_path, library=driver([Board("GPU-0", **answers)]))
+    assert host.boards[0].used_bytes is None
+    assert states(asked(state_of.gpu_processes, host)) == (OK, False)
 
 
 def test_a_module_of_another_version_than_the_library(host):
