@@ -139,9 +139,8 @@ def _fabric(nvml: Any, handle: Any) -> bool | None:  # noqa: ANN401 - an untyped
     info = nvml.c_nvmlGpuFabricInfo_t()
     if told_by(nvml, nvml.nvmlDeviceGetGpuFabricInfo, handle, ctypes.byref(info)) is None:
         return None
-    return None if info.state == nvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED else (
-        info.state == nvml.NVML_GPU_FABRIC_STATE_COMPLETED
-    )  # fmt: skip
+    states = {nvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED: None, nvml.NVML_GPU_FABRIC_STATE_COMPLETED: True}
+    return states.get(info.state, False)
 
 
 def _pci(info: Any) -> str | None:  # noqa: ANN401 - an untyped module

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import re
 import types
+from pathlib import Path
 
 import psutil
 import pynvml
 import pytest
 
+from harness.machine import accelerators as readings
 from harness.machine.doctor import accelerator_state as state_of
-from harness.machine.doctor import accelerators
+from harness.machine.doctor import accelerators, boards
 from harness.machine.doctor.boards import read_boards
 from tests.machine.doctor.made_host import FAIL, NO_LIBRARY, NOTHING, OK, UNKNOWN, WARN, asked, made, needing, states
 from tests.machine.recorded_driver import H200, Board
@@ -214,6 +217,16 @@ def test_a_node_of_memory_alone_has_no_processors_to_be_next_to(monkeypatch, hos
     monkeypatch.setattr(psutil.Process, "cpu_affinity", lambda self: [0, 1])
     files = {NODE.format(0): "0-1\n", NODE.format(1): "\n", PCI_NODE: "1\n"}
     assert states(asked(accelerators.gpu_placement, host(files))) == (OK, False)
+
+
+@pytest.mark.parametrize("module", [boards, readings], ids=lambda module: module.__name__)
+def test_every_name_of_the_library_is_one(module):
+    """The double answers to any name."""
+    text = Path(module.__file__).read_text()
+    names = set(re.findall(r"\b(?:nvml|c_nvml|NVML_?)[A-Z]\w+", text)) - {"nvmlClocksThrottleReason"}
+    names |= {f"nvmlClocksThrottleReason{name}" for name in (*boards._FAILS, *boards._ODD)}
+    assert len(names) > 12
+    assert {name for name in names if not hasattr(pynvml, name)} <= {"NVML_NVLINK_VERSION_"}
 
 
 def test_one_session_of_the_driver_for_all(driver, tmp_path, monkeypatch):
