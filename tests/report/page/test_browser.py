@@ -271,6 +271,8 @@ def test_paper_has_everything_open_and_nothing_to_click(visit: Any, report: Path
     assert page.locator("details.run:not([open])").count() == 0
     expect(page.locator("nav")).to_be_hidden()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.set_viewport_size({"width": 720, "height": 1000})  # A4 less its margins
+    assert page.evaluate("document.documentElement.scrollWidth") <= 720
     assert len(page.pdf()) > 20_000  # which ends the printing too
     assert page.locator("details.run:not([open])").count() > 0
 
