@@ -210,8 +210,9 @@ class TurnFigures:
         self._issued, self._answered, self._failed = Grown(issued, 3), Grown(answered, 7), Grown(failed, 1)
         self._latencies = Latencies("turn ")
         self._next = 0
+        self.answered = 0
         self.tokens: int | None = None
-        """As those of :class:`SampleFigures`."""
+        """Of these answers; None as long as none has told any."""
 
     def look(self) -> list[dict[str, object]]:
         """Takes in what came since the last look, and tells the latencies."""
@@ -220,6 +221,7 @@ class TurnFigures:
         self._latencies.issue(np.arange(self._next, self._next + count), issued[2])
         self._next += count
         self._latencies.fail(failed[0])
+        self.answered += answered.shape[1]
         number, first_ns, done_ns, tokens = answered[:4]
         self._latencies.done(number, first_ns, done_ns, tokens)
         told = tokens[tokens != NOT_TOLD]
@@ -233,7 +235,6 @@ class LiveFigures:
 
     def __init__(self, record: Record, turns: TurnRecord | None, *, scenario: str) -> None:
         self._record = record
-        self._turn_record = turns
         self._samples = SampleFigures(record, timed=scenario != _OFFLINE)
         self._turns = None if turns is None else TurnFigures(turns)
         self._rates = Rates(time.monotonic_ns())
@@ -245,10 +246,10 @@ class LiveFigures:
         tokens = self._samples.tokens
         told: dict[str, object] = {"issued": self._record.issued_count, "completed": completed, "failed": failed}
         answered = completed - failed
-        if self._turns is not None and self._turn_record is not None:
+        if self._turns is not None:
             running += self._turns.look()
-            tokens, told["turns"] = self._turns.tokens, self._turn_record.answered_count
-            answered = self._turn_record.answered_count
+            tokens = self._turns.tokens
+            answered = told["turns"] = self._turns.answered
         pace = self._rates.pace(time.monotonic_ns(), answered, tokens)
         told |= {"samples_per_s": pace.answers_per_s, "tokens_per_s": pace.tokens_per_s}
         return told | {"running": running}
