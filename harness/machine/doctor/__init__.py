@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from harness.machine.doctor import (
-    accelerator_state,
     accelerators,
+    board_state,
     clock,
     limits,
     load,
@@ -21,7 +21,7 @@ from harness.machine.doctor.host import Host
 from harness.machine.doctor.needs import Needs, needs_of
 
 CHECKS: Final[tuple[Asked, ...]] = (
-    *memory.CHECKS, *accelerators.CHECKS, *accelerator_state.CHECKS, *processor.CHECKS, *clock.CHECKS,
+    *memory.CHECKS, *accelerators.CHECKS, *board_state.CHECKS, *processor.CHECKS, *clock.CHECKS,
     *network.CHECKS, *limits.CHECKS, *storage.CHECKS, *load.CHECKS, *software.CHECKS,
 )  # fmt: skip
 

@@ -44,7 +44,7 @@ def gpu_count(ask: Question, host: Host, needs: Needs) -> Check:
     expected="a driver that answers, the kernel's part and the library of one version",
     why="a library of another version than the kernel's module refuses every program that is started",
     authority="NVML: NVML_ERROR_LIB_RM_VERSION_MISMATCH",
-    mend="reboot, or load the module that belongs to the library: sudo rmmod nvidia_uvm nvidia && sudo modprobe nvidia",
+    mend="reboot, or load the library's own module: sudo modprobe -r nvidia_uvm nvidia_drm && sudo modprobe nvidia",
 )
 def gpu_driver(ask: Question, host: Host, needs: Needs) -> Check | None:
     """Driver and CUDA, and whether the loaded module is of the same version."""

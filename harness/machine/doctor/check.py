@@ -9,7 +9,7 @@ import enum
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import psutil
 
@@ -19,6 +19,12 @@ from harness.machine.facts import Unreadable
 if TYPE_CHECKING:
     from harness.machine.doctor.host import Host
     from harness.machine.doctor.needs import Needs
+
+
+SUBJECTS: Final = (
+    "memory", "accelerators", "processors", "clock", "network", "limits", "storage", "load", "software", "data",
+)  # fmt: skip
+"""What is looked at, in the order in which people read it."""
 
 
 class State(str, enum.Enum):
@@ -51,7 +57,9 @@ class Check:
     missing: bool = False
 
     def __post_init__(self) -> None:
-        if not (self.subject and self.name and self.read and self.source and self.expected and self.why):
+        if self.subject not in SUBJECTS:
+            raise ValueError(f"no such subject: {self.subject}")
+        if not (self.name and self.read and self.source and self.expected and self.why):
             raise ValueError(f"a check says all: {self}")
         if (self.mend is None) != (self.state is State.OK):
             raise ValueError(f"what is not well is told how to mend, and nothing else: {self}")
@@ -122,8 +130,8 @@ def question(subject: str, name: str, *, expected: str, why: str, authority: str
 
 
 def questions() -> tuple[Question, ...]:
-    """All questions, in the order they are asked; importing the modules has declared them."""
-    return tuple(_QUESTIONS.values())
+    """All questions by subject; importing the modules has declared them."""
+    return tuple(sorted(_QUESTIONS.values(), key=lambda one: SUBJECTS.index(one.subject)))
 
 
 def check(

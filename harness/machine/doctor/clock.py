@@ -27,7 +27,7 @@ _STEP_NS: Final = 1_000_000
     "clocksource",
     expected="tsc, or arch_sys_counter on ARM",
     why="LoadGen reads it twice for every sample; another one is a system call, or a device's register, each time",
-    authority="Linux Documentation/timers, vDSO; the kernel gives tsc up where it is unstable: dmesg",
+    authority="vdso(7); the kernel gives tsc up where it is unstable: dmesg",
     mend="echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource; if it is not there: "
     "dmesg | grep -i tsc",
 )

@@ -9,8 +9,8 @@ import pynvml
 import pytest
 
 from harness.machine import accelerators as readings
-from harness.machine.doctor import accelerator_state as state_of
 from harness.machine.doctor import accelerators, boards
+from harness.machine.doctor import board_state as state_of
 from harness.machine.doctor.boards import read_boards
 from tests.machine.doctor.made_host import FAIL, NO_LIBRARY, NOTHING, OK, UNKNOWN, WARN, asked, made, needing, states
 from tests.machine.recorded_driver import H200, Board

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.machine.doctor import CHECKS, Check, State, examine, exit_code, questions
-from harness.machine.doctor.check import Question, check, question
+from harness.machine.doctor.check import SUBJECTS, Question, check, question
 from harness.machine.doctor.host import Host, listed
 from harness.machine.doctor.needs import Needs
 from harness.machine.facts import Unreadable
@@ -24,9 +24,11 @@ def test_a_check_says_all_and_mends_what_is_not_well() -> None:
     with pytest.raises(ValueError, match="says all"):
         ASKED.ok("", "here")
     with pytest.raises(ValueError, match="told how to mend"):
-        Check("s", "n", State.WARN, "r", "f", "e", "w", "a")
+        Check("memory", "n", State.WARN, "r", "f", "e", "w", "a")
+    with pytest.raises(ValueError, match="no such subject"):
+        Check("weather", "n", State.OK, "r", "f", "e", "w", "a")
     with pytest.raises(ValueError, match="missing"):
-        Check("s", "n", State.WARN, "r", "f", "e", "w", "a", "m", missing=True)
+        Check("memory", "n", State.WARN, "r", "f", "e", "w", "a", "m", missing=True)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,13 @@ def test_names_are_unique() -> None:
     names = [one.name for one in questions()]
     assert len(names) == len(set(names)) > 35
     assert all(one.authority and one.mend for one in questions())
+    assert [*dict.fromkeys(one.subject for one in questions())] == [s for s in SUBJECTS if s != "data"]
+
+
+def test_checks_come_by_subject(tmp_path: Path) -> None:
+    """So that a report can group them."""
+    subjects = [one.subject for one in examine(made(tmp_path), NOTHING)]
+    assert subjects == sorted(subjects, key=SUBJECTS.index)
 
 
 def test_what_cannot_be_read_is_unknown_and_a_fault_of_ours_is_none(tmp_path: Path) -> None:
