@@ -88,7 +88,11 @@ class Attempts:
         was named, else the first of them that has finished runs, full ones before short ones, else the first.
         """
         row = (entry.system, entry.benchmark, scenario)
-        own = [run.record for run in self.runs if run.record.id.row == row and run.record.round == self.round]
+        own = [
+            run.record
+            for run in self.runs
+            if run.record.id.row == row and run.record.round == self.round and run.record.probe is None
+        ]
         finished = [record for record in own if record.state is State.FINISHED]
         there = [layout for layout in layouts if any(_layout_of(record) == layout for record in finished)]
         named = [_layout_of(record) for record in finished if str(record.id) in self.named]

@@ -25,6 +25,7 @@ from harness.ledger.record import (
     DatasetEcho,
     EngineEcho,
     Fingerprint,
+    ProbeEcho,
     Result,
     RunRecord,
     State,
@@ -251,6 +252,9 @@ def test_a_short_run_of_the_client_does_not_stand_in_the_way_of_full_legs(
     assert chosen(run, full) == ("endpoints", True)
     assert chosen(short, full, demonstration=True) == ("endpoints", True)
     assert chosen(short) == ("endpoints", False)
+    echo = ProbeEcho(search="01", number=1, rate=4.0, purpose="first guess")
+    probe = StoredRun(full.folder, full.record.model_copy(update={"probe": echo}))
+    assert chosen(short, probe) == ("endpoints", False)  # a probe is no run that could be filed
 
 
 def test_an_optional_file_that_is_gone_is_told(
