@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from harness.benchmarks.base import Benchmark, Dataset
 from harness.clients.loadgen import user_conf
@@ -90,12 +91,15 @@ class Group:
         self.observer(Note(line))
 
 
+Noted: TypeAlias = Callable[[Path, RunRecord], RunRecord]
+
+
 def as_it_is(folder: Path, record: RunRecord) -> RunRecord:
     """Notes nothing more of a run that was measured."""
     return record
 
 
-def run_leg(leg: PlannedLeg, group: Group, noted: Callable[[Path, RunRecord], RunRecord] = as_it_is) -> RunRecord:
+def run_leg(leg: PlannedLeg, group: Group, noted: Noted = as_it_is) -> RunRecord:
     """Runs one leg to its end and returns its record. ``noted`` adds to that of a run that was measured, before it is
     judged; what it raises leaves the run measured.
 
