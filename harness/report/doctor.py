@@ -66,15 +66,20 @@ def as_json(checks: Sequence[Check], systems: Sequence[str], benchmarks: Sequenc
 
 def _mends(checks: Sequence[Check]) -> Iterator[Text]:
     """Each check that is not well with what was expected and why, and its mend on a line of its own."""
-    lacking = sorted((one for one in checks if one.mend is not None), key=lambda one: _WORST_FIRST.index(one.state))
+    lacking = sorted((one for one in checks if one.mend is not None), key=_badness)
     for one in lacking:
-        found = f"unknown: {one.source}" if one.state is State.UNKNOWN else one.read
+        found = one.source if one.state is State.UNKNOWN else one.read
         yield Text.assemble((one.state.value, _STYLES[one.state]), f" {one.name}: {printable(found)}")
         yield Text.assemble(("  expected: ", "dim"), printable(one.expected))
         yield Text.assemble(("  because: ", "dim"), f"{one.why} ({one.authority})")
         yield Text.assemble(("  mend: ", "dim"), one.mend or "")
     if lacking:
         yield Text()
+
+
+def _badness(one: Check) -> tuple[int, bool]:
+    """What is missing stands before what spoils: nothing starts without it."""
+    return _WORST_FIRST.index(one.state), not one.missing
 
 
 def _counts(checks: Sequence[Check]) -> Text:

@@ -21,16 +21,17 @@ def shown(checks: list[Check], width: int = 100) -> str:
 
 
 def test_checks_by_subject_then_mends_the_worst_first() -> None:
-    text = shown([*CHECKS, MEMORY.fail("off", "/sys/devices")])
+    text = shown([*CHECKS, MEMORY.fail("off", "/sys/devices"), CLOCK.missing("no clock", "/dev")])
     assert "This machine, held against BOX (gpt-oss-120b)" in text
     assert "on  /sys" in text
     lines = [line for line in text.splitlines() if line.startswith(("fail ", "warn ", "unknown "))]
     assert lines == [
+        "fail time-sync: no clock",
         "fail ecc-host: off",
         "warn time-sync: not [kept]",
-        r"unknown time-sync: unknown: no right\x1b[31m",
+        r"unknown time-sync: no right\x1b[31m",
     ]
-    assert text.splitlines()[-1] == "1 fail, 1 warn, 1 unknown, 1 ok: a run would be spoilt or may not be filed"
+    assert text.splitlines()[-1] == "2 fail, 1 warn, 1 unknown, 1 ok: something is missing that a run needs"
 
 
 def test_a_mend_is_one_line_to_copy() -> None:
