@@ -28,6 +28,8 @@ _ROOM_FOR_ALL: Final = 0.15
 _SHARE_TICKS: Final = ((0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %"))
 _FAR: Final = 4.0
 """A limit so many times above the greatest value would leave no room for the values."""
+_ALIKE: Final = 1e-6
+"""Values that differ by so little are drawn as one."""
 _DECADES_FOR_POWERS: Final = 1.6
 
 XScale = Literal["linear", "log"]
@@ -62,7 +64,7 @@ def draw_distribution(given: Distribution, words: str, *, title: str = "") -> Fi
         figure = sheet(words, title)
         factor, unit = scale(given.unit, given.max)
         both = bool(given.counts) and given.unit != "tokens"
-        x_scale: XScale = "log" if given.log and given.quantiles[0][1] > 0 else "linear"
+        x_scale: XScale = "log" if given.log and given.quantiles[0][1] > _ALIKE else "linear"
         framed = frames(figure, split=both, title=title)
         if given.counts:
             _histogram(framed[0], given, factor)
@@ -171,8 +173,9 @@ def _x_range(given: Distribution) -> tuple[float, float]:
         most = max(most, given.limit.value * (1.1 if given.log else 1.03))
     if given.limit is not None and given.limit.value < least:
         least = given.limit.value * 0.97
-    if least == most:
-        return (least * 0.9, most * 1.1) if least else (-1.0, 1.0)
+    if math.isclose(least, most, rel_tol=_ALIKE, abs_tol=_ALIKE):
+        room = 0.1 * abs(most) if abs(most) > _ALIKE else 1.0
+        return least - room, most + room
     return least, most
 
 

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="needs the [report] extra")
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.report.book.content import Distribution, Limit
@@ -124,6 +124,8 @@ def test_every_card_of_a_run_can_be_drawn_small_and_fast() -> None:
 
 
 @settings(max_examples=30, deadline=None)
+@example([5e-324], None, "ms")
+@example([10000.0, 5e-324], None, "ms")
 @given(
     st.lists(st.floats(0, 1e7), min_size=1, max_size=40),
     st.one_of(st.none(), st.floats(1e-3, 1e8)),
