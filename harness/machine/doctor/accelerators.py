@@ -11,6 +11,7 @@ from harness.machine.doctor.needs import Needs
 from harness.machine.facts import counted, sized
 
 _NVML = "NVML"
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _SMALLER = 0.9
 """A driver keeps some of a board's memory for itself, and makers write powers of ten."""
 
@@ -33,6 +34,9 @@ def gpu_count(ask: Question, host: Host, needs: Needs) -> Check:
         return ask.ok(f"{count}", source, expected=f"any number: {needs.named} needs none")
     if count < needs.gpus:
         return ask.missing(f"{count}", source, expected=expected)
+    named = host.environ.get(_VISIBLE)
+    if named is not None and len([name for name in named.split(",") if name.strip()]) < needs.gpus:
+        return ask.missing(f"{count}, {_VISIBLE}={named}", source, expected=expected, mend=f"unset {_VISIBLE}")
     return ask.ok(f"{count}", source, expected=expected) if count == needs.gpus else ask.warn(
         f"{count}", source, expected=expected, mend="say in the system's description how many the runs use"
     )  # fmt: skip

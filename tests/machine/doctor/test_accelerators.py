@@ -140,6 +140,15 @@ def test_their_number_against_what_is_needed(host, count, needed, state, missing
     assert ("for BOX (gpt-oss-120b)" in found.expected) is bool(needed)
 
 
+@pytest.mark.parametrize(("named", "state", "missing"), [("0,1", OK, False), ("1", FAIL, True), ("", FAIL, True)])
+def test_those_that_the_environment_lets_be_seen(driver, tmp_path, named, state, missing):
+    boards = [Board("GPU-0", **WELL), Board("GPU-1", **WELL)]
+    host = made(tmp_path, library=driver(boards), environ={"CUDA_VISIBLE_DEVICES": named})
+    found = asked(accelerators.gpu_count, host, needing(gpus=2))
+    assert states(found) == (state, missing)
+    assert states(asked(accelerators.gpu_count, host)) == (OK, False)  # nothing is named that needs them
+
+
 def test_no_accelerators_at_all(tmp_path):
     host = made(tmp_path)
     assert {ask(host, NOTHING) for ask in ALL} - {asked(accelerators.gpu_count, host)} == {None}
