@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.engines.launch.fleet import running
@@ -66,6 +66,7 @@ def test_what_is_no_number_is_not_known(text: str, told: Occupancy | None) -> No
     assert of_prometheus(text, PROMETHEUS["vllm"]) == told
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from('vllm:num_requests_running{}"=,\\ \n0123.eE+-#')))
 def test_no_text_breaks_the_reader(text: str) -> None:
     of_prometheus("vllm:num_requests_running" + text, PROMETHEUS["vllm"])
@@ -92,6 +93,7 @@ def test_the_newest_iteration_is_told(statistics: object, told: Occupancy | None
     assert of_iterations(statistics) == told
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

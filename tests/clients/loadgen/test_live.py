@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.clients.loadgen.live import (
@@ -33,6 +33,7 @@ def test_the_error_that_is_said_is_that_of_half_a_bucket() -> None:
     assert ERROR <= 0.01
 
 
+@settings(deadline=None)
 @given(durations=DURATIONS, share=st.sampled_from([0.01, 0.5, 0.9, 0.99, 1.0]), pieces=st.integers(1, 4))
 def test_a_percentile_is_that_of_numpy_within_the_error(durations: list[int], share: float, pieces: int) -> None:
     histogram = Histogram()
@@ -187,6 +188,7 @@ def test_tokens_that_nobody_counts_make_no_rate() -> None:
     assert "TPOT" not in running(told)
 
 
+@settings(deadline=None)
 @given(
     lives=st.lists(
         st.tuples(st.integers(1, 10**9), st.integers(1, 10**9), st.integers(1, 50), st.booleans()), max_size=60
