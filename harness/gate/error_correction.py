@@ -54,6 +54,12 @@ def check_run_memory(record: RunRecord, pack: RulePack) -> Iterator[Finding]:
         yield _broken(ECC, "run.json", text, pack, severity=Severity.REVIEW)
 
 
+def told_before(record: RunRecord, pack: RulePack) -> Iterator[str]:
+    """The same in lines for people, before a run is paid for."""
+    for finding in check_run_memory(record, pack):
+        yield f"{record.id}: {finding.found}; closed refuses what is measured so ({finding.rule}): see make doctor"
+
+
 def check_error_correction(
     index: TreeIndex,
     submitter: PurePosixPath,

@@ -18,8 +18,9 @@ from harness.clients.endpoints.questions import lay_out_questions
 from harness.clients.endpoints.room import check_room
 from harness.config.engine_subject import STRICT_DIVISIONS
 from harness.errors import ConfigError, DatasetError, RunBroke
-from harness.events import LegFinished, LegStarted, Observer
+from harness.events import LegFinished, LegStarted, Note, Observer
 from harness.gate.endpoints_config import names_model
+from harness.gate.error_correction import told_before
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger import ResultsStore, RunRecord, write_record
 from harness.ledger.record import Warmup
@@ -141,6 +142,8 @@ def _begin(leg: PlannedLeg, group: ClientGroup, asked: Asked, warmup: Warmup | N
     write_atomically(folder / CONFIG, text)
     record = of.started(run_id, rate=rate, warmup=warmup)
     write_record(folder, record)
+    for line in told_before(record, leg.pack):
+        group.observer(Note(line))
     return _Started(folder, record, chosen)
 
 

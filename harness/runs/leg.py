@@ -19,7 +19,7 @@ from harness.engines.base import Sampling
 from harness.engines.group import EngineGroup
 from harness.errors import EngineDied, Interrupted, MissingError, RunBroke
 from harness.events import LegFinished, LegStarted, Note, Observer
-from harness.gate.error_correction import check_run_memory
+from harness.gate.error_correction import told_before
 from harness.gate.run_facts import ACCURACY, PERFORMANCE
 from harness.ledger import Fingerprint, ResultsStore, RunRecord, State, write_record
 from harness.ledger.record import AuditConfigEcho, DatasetEcho, ProbeEcho, Rate, Warmup
@@ -195,14 +195,9 @@ def _begin(leg: PlannedLeg, group: Group, dataset: Dataset, warmup: Warmup) -> t
         audit_config=_audit_echo(leg.audit),
     )
     write_record(folder, record)
-    _tell_of_memory(record, leg, group)
+    for line in told_before(record, leg.pack):
+        group.tell(line)
     return folder, record, settings
-
-
-def _tell_of_memory(record: RunRecord, leg: PlannedLeg, group: Group) -> None:
-    """Says before it is measured what closed would refuse it for."""
-    for finding in check_run_memory(record, leg.pack):
-        group.tell(f"{leg.name}: {finding.found}; closed refuses what is measured so ({finding.rule}): make doctor")
 
 
 def _probe_echo(leg: PlannedLeg, rate: Rate) -> ProbeEcho | None:

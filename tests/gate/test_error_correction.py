@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.gate import Severity
-from harness.gate.error_correction import check_run_memory, forbidden, off_in
+from harness.gate.error_correction import check_run_memory, forbidden, off_in, told_before
 from harness.ledger import RunId
 from harness.ledger.record import Ecc
 from harness.rules import load
@@ -99,6 +99,19 @@ def test_a_run_is_asked_about_and_stays_valid() -> None:
     assert [(f.rule, f.severity, f.path) for f in found] == [("SYS-ECC", Severity.REVIEW, "run.json")]
     assert not list(check_run_memory(finished(RUN, ecc=Ecc(host=True)), PACK))
     assert not list(check_run_memory(finished(RUN), PACK))
+
+
+@pytest.mark.parametrize(("host", "lines"), [(False, 1), (True, 0), (None, 0)])
+def test_it_is_told_before_a_run_is_paid_for(host: bool | None, lines: int) -> None:
+    told = list(told_before(finished(RUN, ecc=Ecc(host=host, sources={"host": "dmidecode"})), PACK))
+    assert (
+        told
+        == [
+            "BOX/gpt-oss-120b/Offline/performance#1: the host's memory: off (dmidecode); "
+            "closed refuses what is measured so (SYS-ECC): see make doctor"
+        ]
+        * lines
+    )
 
 
 def test_a_run_of_a_benchmark_of_the_edge_alone_is_not_asked() -> None:

@@ -18,7 +18,7 @@ from harness.engines.bodies import BodyStore
 from harness.errors import ConfigError, EngineDied, MissingError, RunBroke
 from harness.events import Event, LegFinished, Note, ignore
 from harness.ledger import ResultsStore, State, read_record, write_record
-from harness.ledger.record import Counts, Ecc
+from harness.ledger.record import Counts
 from harness.runs import endings
 from harness.runs import leg as leg_module
 from harness.runs.leg import Group, run_leg
@@ -206,15 +206,3 @@ def test_what_was_answered_after_the_server_ended_is_no_run(tmp_path: Path) -> N
     with pytest.raises(EngineDied, match=r"server 0 ended with status 3\n.*who answered is not known") as caught:
         leg_module._raise_if_broken(outcome, tmp_path, gone)
     assert str(tmp_path / "engine.log") in (caught.value.mend or "")
-
-
-@pytest.mark.parametrize(("host", "told"), [(False, 1), (True, 0), (None, 0)])
-def test_memory_that_closed_refuses_is_told_before_it_is_measured(tmp_path: Path, host: bool | None, told: int) -> None:
-    heard: list[Event] = []
-    here = dataclasses.replace(group(ResultsStore(tmp_path)), observer=heard.append)
-    run_id, _ = here.store.new_attempt("BOX", "gpt-oss-120b", "Offline", "performance")
-    measured = record(run_id, ecc=Ecc(host=host, sources={"host": "dmidecode"}))
-    leg_module._tell_of_memory(measured, leg("Offline", "performance"), here)
-    assert [isinstance(event, Note) and "the host's memory: off (dmidecode)" in event.text for event in heard] == [
-        True
-    ] * told
