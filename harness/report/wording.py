@@ -59,7 +59,7 @@ def result(value: float) -> str:
 
 def percent(share: float, digits: int = 1) -> str:
     """A share from 0 to 1: ``98.7 %``."""
-    return f"{100 * share:.{digits}f} %"
+    return f"{100 * share:,.{digits}f} %"
 
 
 def percentile(of_100: float) -> str:

@@ -156,7 +156,9 @@ def test_a_book_of_nothing_says_so() -> None:
     page = render(made.book(rows=(), runs=(), findings=(), notes=("there are no runs in results",)))
     text = " ".join("".join(read(page).text).split())
     assert "There is no row here, and no run." in text
-    assert "The gate has nothing to say against what is here." in text
+    assert "What the gate says of a run stands with the run" in text
+    tree = render(made.book(source="tree", rows=(), runs=(), findings=(), notes=()))
+    assert "The gate has nothing to say against what is here." in tree
     assert "there are no runs in results" in text
 
 
