@@ -47,7 +47,7 @@ from harness.ledger.turns import TURN_REPLIES, TURNS, write_turns
 
 _ENGINE_DIED = "engine_died"
 _KEPT_FAILURES = 100
-_TICK_S = 0.05
+_TICK_S = 0.25
 _PATIENCE_S = 30.0
 _COUNTERS_S = 2.0
 
