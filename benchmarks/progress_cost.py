@@ -162,7 +162,7 @@ class Bench:
         folder = self._folder / str(self._runs)
         (folder / LOGS).mkdir(parents=True)
         dataset = benchmarks.get(BENCHMARK, rules.load(rules.LATEST)).dataset(env.data_dir(), "performance")
-        rows = min(dataset.rows, round(conf["target_qps"] * conf["min_duration"] / 1000))  # each is asked once at least
+        rows = min(dataset.rows, round(conf["target_qps"] * conf["min_duration"] / 4000))  # whole passes are asked
         values = {**conf, "performance_sample_count_override": rows}
         (folder / USER_CONF).write_text(user_conf.write(BENCHMARK, scenario, values))
         job = self._job(folder, scenario, dataset, rows, progress=progress)
