@@ -26,7 +26,7 @@ OF_THE_CORE := -m "not torch and not harmony and not qwen3vl and not hub and not
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo doctor test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness run_audit_test07 run_audit_test09 status system submission report check_submission compare
+.PHONY: help venv core_test demo doctor test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness find_target_qps run_audit_test07 run_audit_test09 status system submission report check_submission compare
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ check_gpu: venv ## ask engines what only a GPU shows: ARGS=--checkpoint=/models/
 
 run_harness: venv ## run legs: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b --scenarios=Offline,Server"
 	$(PY) -m harness run_harness $(RUN_ARGS)
+
+find_target_qps: venv ## find the highest rate whose full run is VALID: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b --scenarios=Server"
+	$(PY) -m harness find_target_qps $(RUN_ARGS)
 
 run_audit_test07: venv ## run the audit TEST07 of each scenario: RUN_ARGS as for run_harness
 	$(PY) -m harness run_audit_test07 $(RUN_ARGS)

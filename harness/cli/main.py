@@ -23,6 +23,7 @@ VERBS = {
     "run_llm_server": "start the servers of a benchmark's engine and keep them until ^C (--dry-run prints commands)",
     "check_gpu": "on a machine with a GPU: ask a server and an engine in process what no other machine can show",
     "run_harness": "run legs through LoadGen or mlcommons' client: RUN_ARGS='--systems=… --benchmarks=… --scenarios=…'",
+    "find_target_qps": "find the highest rate of one row whose full run is VALID (--write keeps it in the YAML)",
     "run_audit_test07": "run the audit TEST07 (is it as accurate when its speed is measured?), options as run_harness",
     "run_audit_test09": "run the audit TEST09 (are the answers as long as the model's are?), options as run_harness",
     "status": "show the runs there are: state, verdict, result, folder",
