@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, TypeAlias
 
-from harness.events import Occupancy
+from harness.events import Observer, Occupancy, ignore
 from harness.rules import ScenarioRules
 
 AskOccupancy: TypeAlias = Callable[[], Occupancy | None]
@@ -24,6 +24,11 @@ def limits_ns(rules: ScenarioRules) -> dict[str, float]:
     """The bounds that a scenario has for 99th percentiles, in ns, by the name of what they bound."""
     bounds = {"TTFT": rules.ttft_p99_below_ms, "TPOT": rules.tpot_p99_below_ms, "latency": rules.latency_p99_at_most_ms}
     return {name: bound.value * _NS_PER_MS for name, bound in bounds.items() if bound is not None}
+
+
+def asked_for(observer: Observer, ask: AskOccupancy) -> AskOccupancy:
+    """``ask``, where somebody looks: an engine that measures is not asked for nobody."""
+    return nobody_tells if observer is ignore else ask
 
 
 def nobody_tells() -> Occupancy | None:

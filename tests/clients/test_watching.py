@@ -7,8 +7,8 @@ import time
 
 from harness import rules
 from harness.clients import watching
-from harness.clients.watching import OccupancyWatch, limits_ns, nobody_tells
-from harness.events import Occupancy
+from harness.clients.watching import OccupancyWatch, asked_for, limits_ns, nobody_tells
+from harness.events import Occupancy, ignore
 from tests.harness_process import wait_until
 
 
@@ -59,6 +59,14 @@ def test_one_that_never_answers_holds_nothing_up() -> None:
         assert watch.latest is None
     assert time.monotonic() - began < 5
     over.set()
+
+
+def test_for_nobody_nothing_is_asked() -> None:
+    def ask() -> Occupancy | None:
+        return Occupancy(1)
+
+    assert asked_for(ignore, ask) is nobody_tells
+    assert asked_for(lambda event: None, ask) is ask
 
 
 def test_where_nobody_tells_nobody_is_asked() -> None:

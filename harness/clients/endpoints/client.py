@@ -15,7 +15,7 @@ from harness.clients.endpoints.config import CONFIG
 from harness.clients.endpoints.program import ClientProgram, client_environment
 from harness.clients.endpoints.progress import Progress, last_progress
 from harness.clients.rates import Rates
-from harness.clients.watching import AskOccupancy, OccupancyWatch, nobody_tells
+from harness.clients.watching import AskOccupancy, OccupancyWatch, asked_for, nobody_tells
 from harness.engines.ended import how_it_ended
 from harness.engines.launch import supervisor
 from harness.engines.launch.process import last_lines
@@ -62,7 +62,7 @@ def run_client(program: ClientProgram, folder: Path, watch: Watch) -> None:
     log = folder / CLIENT_LOG
     process = _start(command(program), folder, log)
     try:
-        with OccupancyWatch(watch.occupancy) as servers:
+        with OccupancyWatch(asked_for(watch.observer, watch.occupancy)) as servers:
             _follow(process, log, watch, servers)
     except BaseException:
         _stop(process)

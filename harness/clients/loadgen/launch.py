@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from harness.clients.loadgen.job import JOB, OUTCOME, WORKER_LOG, LegJob, Outcome
-from harness.clients.watching import AskOccupancy, OccupancyWatch, nobody_tells
+from harness.clients.watching import AskOccupancy, OccupancyWatch, asked_for, nobody_tells
 from harness.errors import RunBroke
 from harness.events import LegProgress, Observer, Running
 from harness.ledger.store import LOGS, write_atomically
@@ -93,7 +93,7 @@ def _follow(process: subprocess.Popen[str], leg: str, observer: Observer, beside
     started = time.monotonic()
     if process.stdout is None:
         raise ValueError("the worker's standard output must be a pipe")
-    with OccupancyWatch(beside.occupancy) as engine:
+    with OccupancyWatch(asked_for(observer, beside.occupancy)) as engine:
         for line in process.stdout:
             told = json.loads(line)
             running = tuple(
