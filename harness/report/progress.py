@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from harness import env
-from harness.events import Event, LegFinished, LegProgress, LegStarted, Note, Observer, StepProgress, ignore
+from harness.events import Event, LegProgress, LegStarted, Observer, StepProgress, ignore
 from harness.report import progress_words as words
 from harness.report.progress_display import LiveDisplay
 
@@ -68,14 +68,4 @@ class LinePrinter:
             return words.leg(event, self._expected_s)
         if isinstance(event, StepProgress):
             return words.step(event)
-        return line(event)
-
-
-def line(event: Note | LegStarted | LegFinished) -> str:
-    """What is printed once and stays."""
-    if isinstance(event, Note):
-        return event.text
-    if isinstance(event, LegStarted):
-        expected = "" if event.expected_s is None else f", about {words.clock(event.expected_s)}"
-        return f"{event.leg}: started, in {event.folder}{expected}"
-    return f"{event.leg}: {event.verdict}, {event.detail}"
+        return words.lasting(event)

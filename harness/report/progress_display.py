@@ -102,13 +102,13 @@ class LiveDisplay:
     def __call__(self, event: Event) -> None:
         """Shows an event from the next refresh on, or prints it."""
         self._board.hear(event, time.monotonic())
-        if isinstance(event, Note):
-            self._console.print(Text(event.text))
-        elif isinstance(event, LegStarted):
-            self._console.print(Text(f"{event.leg}: started, in {event.folder}"))
+        if isinstance(event, Note | LegStarted):
+            self._console.print(Text(words.lasting(event)))
         elif isinstance(event, LegFinished):
-            verdict = Text(event.verdict, style=_COLOURS.get(event.verdict, _CLOSE))
-            self._console.print(Text.assemble(f"{event.leg}: ", verdict, f", {event.detail}"))
+            text = Text(words.lasting(event))
+            begin = len(event.leg) + len(": ")
+            text.stylize(_COLOURS.get(event.verdict, _CLOSE), begin, begin + len(event.verdict))
+            self._console.print(text)
 
     def __enter__(self) -> LiveDisplay:
         self._live.__enter__()

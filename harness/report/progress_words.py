@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.events import LegProgress, Occupancy, Running, StepProgress
+from harness.events import LegFinished, LegProgress, LegStarted, Note, Occupancy, Running, StepProgress
 
 _NS_PER_MS = 1e6
 _NS_PER_S = 1e9
@@ -81,3 +81,13 @@ def leg(progress: LegProgress, expected_s: float | None) -> str:
     latencies = "; ".join(map(latency, progress.running))
     figures = ", ".join([counts(progress), *filter(None, [failures(progress)]), *rates(progress)])
     return f"{progress.leg}: " + "; ".join(filter(None, [f"{elapsed}, {figures}", latencies, engine]))
+
+
+def lasting(event: Note | LegStarted | LegFinished) -> str:
+    """What is printed once and stays."""
+    if isinstance(event, Note):
+        return event.text
+    if isinstance(event, LegStarted):
+        expected = "" if event.expected_s is None else f", about {clock(event.expected_s)}"
+        return f"{event.leg}: started, in {event.folder}{expected}"
+    return f"{event.leg}: {event.verdict}, {event.detail}"
