@@ -6,15 +6,16 @@ What counts against limits is what LoadGen says; how values lie and went over ti
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from harness.errors import MissingError
 from harness.gate.run_facts import MODES, PERFORMANCE, Expectation, RunFacts
 from harness.ledger.record import RunRecord, State
-from harness.ledger.samples import read_samples
+from harness.ledger.sample_times import AnswerTimes
+from harness.ledger.samples import Int64, read_samples
 from harness.ledger.store import DETAIL, SAMPLES, StoredRun
 from harness.ledger.turn_report import TURN_REPORT, TurnReport, read_turn_report
 from harness.ledger.turns import TURNS, read_turns
@@ -22,12 +23,14 @@ from harness.logs import DetailLog, LogError
 from harness.report.book.content import Figure, Margin, Missing, RunView
 from harness.report.book.limits import Limits, limits_of
 from harness.report.book.logged import logged_facts
-from harness.report.book.margins import accuracy_margins, audit_margins, loadgen_margins
+from harness.report.book.margins import accuracy_margins, audit_margins, early_stopping_margins, loadgen_margins
 from harness.report.book.run_record import KILLED, no_rules, recorded
 from harness.report.book.sample_figures import SAMPLES as OF_SAMPLES
-from harness.report.book.sample_figures import TRAJECTORIES, Words, all_missing, sample_figures
+from harness.report.book.sample_figures import TRAJECTORIES, all_missing, sample_figures
 from harness.report.book.sample_figures import TURNS as OF_TURNS
 from harness.rules import RulePack
+
+Columns: TypeAlias = Mapping[str, Int64]
 
 _LEFT_NONE: Final = {
     State.RUNNING: "the run goes on: {} is written at its end",
@@ -43,13 +46,13 @@ def loadgen_run(run: StoredRun, root: Path, pack: RulePack | None, *, alive: boo
     said in its place.
     """
     gathering, view = _Gathering(run, pack, alive=alive), recorded(run, root, alive=alive)
-    detail = gathering.detail()
-    margins, notes = gathering.margins(detail)
+    detail, columns = gathering.detail(), gathering.columns()
+    margins, notes = gathering.margins(detail, columns)
     turns, turn_figures = gathering.turns()
     return dataclasses.replace(
         view,
         margins=margins,
-        figures=(*gathering.samples(), *turn_figures),
+        figures=(*gathering.samples(columns), *turn_figures),
         turns=turns,
         facts=(*view.facts, *((("LoadGen says", logged_facts(detail)),) if isinstance(detail, DetailLog) else ())),
         notes=notes,
@@ -76,7 +79,13 @@ class _Gathering:
         except LogError as error:
             return error.what
 
-    def margins(self, detail: DetailLog | str | None) -> tuple[tuple[Margin, ...], tuple[str, ...]]:
+    def columns(self) -> Columns | str:
+        """Those of samples.arrow, or why there are none."""
+        return self._read(self.run.folder / SAMPLES, read_samples)
+
+    def margins(
+        self, detail: DetailLog | str | None, columns: Columns | str
+    ) -> tuple[tuple[Margin, ...], tuple[str, ...]]:
         """The margins, and why there are fewer than there might be."""
         record, pack = self.record, self.pack
         if pack is None or record.id.benchmark not in pack.benchmarks:
@@ -86,24 +95,27 @@ class _Gathering:
             return found, ()
         if isinstance(detail, str):
             return found, (f"no margins from LoadGen's log: {detail}",)
-        return (*loadgen_margins(self._facts(pack, detail)), *found), ()
+        facts = self._facts(pack, detail)
+        return (*loadgen_margins(facts), *_of_early_stopping(facts, columns), *found), ()
 
-    def samples(self) -> tuple[Figure, ...]:
+    def samples(self, columns: Columns | str) -> tuple[Figure, ...]:
         """The figures of samples.arrow."""
         record = self.record
         timed = self._leg == PERFORMANCE
         limits = limits_of(self.pack, record.id.benchmark, record.id.scenario) if timed else Limits()
         words = OF_SAMPLES if record.turns is None else TRAJECTORIES
-        path = self.run.folder / SAMPLES
-        return self._figures(path, words, lambda: sample_figures(read_samples(path), limits, words))
+        return all_missing(columns, words) if isinstance(columns, str) else sample_figures(columns, limits, words)
 
     def turns(self) -> tuple[TurnReport | None, tuple[Figure, ...]]:
         """What turns.json tells, and the figures of turns.arrow; nothing where samples are no trajectories."""
         folder = self.run.folder
         if self.record.turns is None and not (folder / TURNS).is_file():
             return None, ()
-        path = folder / TURNS
-        figures = self._figures(path, OF_TURNS, lambda: sample_figures(read_turns(path), Limits(), OF_TURNS))
+        columns = self._read(folder / TURNS, read_turns)
+        if isinstance(columns, str):
+            figures = all_missing(columns, OF_TURNS)
+        else:
+            figures = sample_figures(columns, Limits(), OF_TURNS)
         if not (folder / TURN_REPORT).is_file():
             why = "it is written when a performance leg is judged"
             return None, (*figures, Missing("turns", "Figures of turns", f"there is no {TURN_REPORT}: {why}"))
@@ -112,13 +124,13 @@ class _Gathering:
         except MissingError as error:
             return None, (*figures, Missing("turns", "Figures of turns", error.what))
 
-    def _figures(self, path: Path, words: Words, read: Callable[[], tuple[Figure, ...]]) -> tuple[Figure, ...]:
+    def _read(self, path: Path, read: Callable[[Path], dict[str, Int64]]) -> Columns | str:
         if not path.is_file():
-            return all_missing(self._why_none(path.name), words)
+            return self._why_none(path.name)
         try:
-            return read()
+            return read(path)
         except MissingError as error:
-            return all_missing(error.what, words)
+            return error.what
 
     def _why_none(self, name: str) -> str:
         state = self.record.state
@@ -142,6 +154,13 @@ class _Gathering:
             expectation=Expectation.of_round(pack, run_id.benchmark, run_id.scenario, self._leg),
             detail=detail,
         )
+
+
+def _of_early_stopping(facts: RunFacts, columns: Columns | str) -> tuple[Margin, ...]:
+    if isinstance(columns, str):
+        return ()
+    answers = AnswerTimes.of(columns)
+    return () if answers.disordered else early_stopping_margins(facts, answers, len(columns["state"]))
 
 
 def _of_accuracy_and_audits(record: RunRecord, pack: RulePack) -> Iterator[Margin]:

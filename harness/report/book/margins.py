@@ -11,11 +11,13 @@ from harness.gate.metric import mean_answer_tokens
 from harness.gate.run_facts import PERFORMANCE, RunFacts, applied
 from harness.gate.run_measures import LOGGED_DIGITS, lasted
 from harness.ledger.record import AuditEcho
+from harness.ledger.sample_times import AnswerTimes, Values
 from harness.logs import EndpointsLog, LogError
 from harness.logs.endpoints import DURATION_NS, ISSUED
 from harness.report.book.content import Limit, Margin
 from harness.report.book.limits import Limits, limits_of
 from harness.rules import RulePack
+from harness.rules.early_stopping import min_queries
 from harness.rules.values import LayoutName, Range
 
 Direction: TypeAlias = Literal["below", "at most", "at least"]
@@ -28,6 +30,7 @@ _MET: Final[Mapping[Direction, Callable[[float, float], bool]]] = {
     "at most": lambda measured, limit: measured <= limit,
     "at least": lambda measured, limit: measured >= limit,
 }
+_SERVER: Final = "Server"
 _KEYS: Final = {
     "TTFT": "result_first_token_99.00_percentile_latency_ns",
     "TPOT": "result_time_per_output_token_99.00_percentile_ns",
@@ -54,6 +57,31 @@ def loadgen_margins(facts: RunFacts) -> tuple[Margin, ...]:
         *_amounts(facts),
         *_answers(facts),
     )
+
+
+def early_stopping_margins(facts: RunFacts, answers: AnswerTimes, issued: int) -> tuple[Margin, ...]:
+    """How many samples LoadGen's early stopping would have for each limit of a Server run, beside those there were.
+
+    How many of ``answers`` are over a limit is counted from the harness's own times: LoadGen does not log it.
+    """
+    if facts.leg != PERFORMANCE or facts.loadgen_scenario != _SERVER:
+        return ()
+    limits = limits_of(facts.pack, facts.benchmark, facts.scenario)
+    series: tuple[tuple[str, Limit | None, Values], ...] = (
+        ("TTFT", limits.ttft, answers.ttft_ns),
+        ("TPOT", limits.tpot, answers.tpot_ns),
+        ("latency", limits.latency, answers.latency_ns),
+    )
+    return tuple(
+        _early_stopping(name, limit, ns, issued) for name, limit, ns in series if limit is not None and len(ns)
+    )
+
+
+def _early_stopping(name: str, limit: Limit, values_ns: Values, issued: int) -> Margin:
+    over = int((values_ns > limit.value * _NS_PER_MS).sum())
+    needed = min_queries(over, limit.percentile / 100)
+    source = f"loadgen/early_stopping.cc: {over:,} of {issued:,} samples are over the limit, by the harness's own times"
+    return margin(f"{name}, early stopping", "samples", issued, needed, "at least", source)
 
 
 def client_margins(log: EndpointsLog, pack: RulePack, benchmark: str, scenario: str) -> tuple[Margin, ...]:
@@ -131,7 +159,7 @@ def _duration(pack: RulePack, measured_ns: float | None) -> Margin:
 def _answers(facts: RunFacts) -> Iterator[Margin]:
     """The mean answer, where the round knows how long it is."""
     window: Range | None = facts.expectation.mean_tokens
-    if window is None or not facts.rules.use_token_latencies.value:
+    if window is None or not facts.rules.use_token_latencies.value or applied(facts.rules, facts.scenario) is None:
         return
     mean = _told(lambda: mean_answer_tokens(facts.detail, facts.scenario_rules))
     source = next(a.mean_output_tokens.source for a in facts.rules.audit_rules.values() if a.mean_output_tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,6 @@ from harness.report.book.results import gather_results
 from harness.report.book.sample_figures import SAMPLES, Limits, sample_figures
 from harness.runs.turn_figures import write_turn_figures
 from tests.clients.endpoints.reports import Report
-from tests.logs.loadgen_runs import LEGS
 from tests.report.book import test_endpoints_run as of_client
 from tests.report.book.made import made_columns, made_run
 from tests.runs.made_turns import A, MadeTurn, keep, small_library, turns_of
@@ -28,13 +28,13 @@ TURNS = TurnCounts(issued=2, answered=2, failed=0, skipped=0, outstanding=0)
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory, server_logs: Path) -> Path:
     """A results folder with a run of LoadGen's, one of trajectories and one of the client's."""
     folder = tmp_path_factory.mktemp("runs")
     results = folder / "results"
     logs = made_run(results, 400).logs
     logs.rmdir()
-    LEGS["Server", "performance"].run(logs)
+    shutil.copytree(server_logs, logs)
     library = small_library(folder)
     whole = made_run(results, 3, scenario="SingleStream", turns=TURNS).folder
     turns = [MadeTurn(A, 0, 100, 400, 4, 5000, 0, 2), MadeTurn(A, 500, 550, 650, 3, 9000, 4500, 0)]
@@ -53,7 +53,12 @@ def test_the_runs_are_whole(root: Path) -> None:
     book = gather_results(ResultsStore(root))
     assert {run.word for run in book.runs} == {"VALID"} and not book.notes
     by_leg = {run.title.split("/")[2] + run.leg: run for run in book.runs}
-    assert {m.name for m in by_leg["Serverperformance"].margins} >= {"TTFT p99", "duration", "mean output tokens"}
+    assert {m.name for m in by_leg["Serverperformance"].margins} >= {
+        "TTFT p99",
+        "duration",
+        "mean output tokens",
+        "TTFT, early stopping",
+    }
     facts = dict(by_leg["Serverperformance"].facts)
     assert dict(facts["LoadGen says"])["result_validity"] in ("VALID", "INVALID")
     turns = by_leg["SingleStreamperformance"]

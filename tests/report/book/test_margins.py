@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from harness.gate.run_facts import ACCURACY, PERFORMANCE, Expectation, RunFacts
 from harness.ledger.record import AuditEcho
+from harness.ledger.sample_times import AnswerTimes
+from harness.ledger.samples import NONE
 from harness.logs import DetailLog, Document, EndpointsLog
 from harness.report.book.content import Distribution, Margin, Missing
 from harness.report.book.limits import Limits, limits_of
 from harness.report.book.logged import logged_figures
-from harness.report.book.margins import accuracy_margins, audit_margins, client_margins, loadgen_margins, margin
+from harness.report.book.margins import (
+    accuracy_margins,
+    audit_margins,
+    client_margins,
+    early_stopping_margins,
+    loadgen_margins,
+    margin,
+)
 from harness.rules import load
+from harness.rules.early_stopping import min_queries, passes
 from tests.logs.endpoints_files import ScenarioFolder
-from tests.logs.loadgen_runs import LEGS, edit
+from tests.logs.loadgen_runs import edit
+from tests.report.book.made import made_columns
 
 PACK = load("v6.1")
 GPT, VL, AGENTIC = "gpt-oss-120b", "qwen3-vl-235b-a22b", "qwen3.6-27b"
 DETAIL = "mlperf_log_detail.txt"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Logs of a real run of a second."""
-    return LEGS["Server", PERFORMANCE].run(tmp_path_factory.mktemp("loadgen") / "server")
 
 
 def facts(detail: Path, benchmark: str = GPT, scenario: str = "Server", leg: str = PERFORMANCE) -> RunFacts:
@@ -37,9 +43,9 @@ def by_name(margins: tuple[Margin, ...]) -> dict[str, Margin]:
     return {f"{each.name} {each.direction}": each for each in margins}
 
 
-def test_of_a_run_of_loadgens(server: Path) -> None:
-    detail = DetailLog.read(server / DETAIL)
-    found = by_name(loadgen_margins(facts(server / DETAIL)))
+def test_of_a_run_of_loadgens(server_logs: Path) -> None:
+    detail = DetailLog.read(server_logs / DETAIL)
+    found = by_name(loadgen_margins(facts(server_logs / DETAIL)))
     assert list(found) == [
         "TTFT p99 below",
         "TPOT p99 below",
@@ -59,9 +65,9 @@ def test_of_a_run_of_loadgens(server: Path) -> None:
     assert found["mean output tokens at most"].met and not found["mean output tokens at least"].met
 
 
-def test_of_a_log_that_tells_other_things(server: Path, tmp_path: Path) -> None:
+def test_of_a_log_that_tells_other_things(server_logs: Path, tmp_path: Path) -> None:
     detail = tmp_path / DETAIL
-    detail.write_bytes((server / DETAIL).read_bytes())
+    detail.write_bytes((server_logs / DETAIL).read_bytes())
     edit(detail, result_first_token_p99_latency_ns="soon", result_scheduled_samples_per_sec=0.0)
     found = by_name(loadgen_margins(facts(detail)))
     for name in ("TTFT p99 below", "duration at least"):
@@ -69,21 +75,46 @@ def test_of_a_log_that_tells_other_things(server: Path, tmp_path: Path) -> None:
     assert found["TPOT p99 below"].met
 
 
-def test_offlines_samples_and_duration(server: Path) -> None:
+def test_offlines_samples_and_duration(server_logs: Path) -> None:
     """By a Server log, in which Offline's keys are: a margin asks for its key, not for who wrote it."""
-    found = by_name(loadgen_margins(facts(server / DETAIL, scenario="Offline")))
+    found = by_name(loadgen_margins(facts(server_logs / DETAIL, scenario="Offline")))
     assert found["samples issued at least"].limit == 6396
 
 
-def test_an_accuracy_leg_has_none_of_loadgens(server: Path) -> None:
-    assert loadgen_margins(facts(server / DETAIL, leg=ACCURACY)) == ()
+@pytest.mark.parametrize(("over", "met"), [(0, True), (9, False)])
+def test_early_stopping_by_how_many_were_over(server_logs: Path, over: int, met: bool) -> None:
+    """TTFT of some of 1000 samples lies a nanosecond over the limit, that of the others on it."""
+    ruled = PACK.benchmark(GPT).scenario("Server").ttft_p99_below_ms
+    assert ruled is not None
+    limit_ns = int(ruled.value * 1e6)
+    columns = made_columns(1000)
+    columns["first_token_ns"] = columns["issued_ns"] + limit_ns
+    columns["first_token_ns"][:over] += 1
+    columns["done_ns"] = columns["first_token_ns"] + columns["answer_tokens"]
+    ttft, tpot = early_stopping_margins(facts(server_logs / DETAIL), AnswerTimes.of(columns), 1000)
+    assert (ttft.name, ttft.measured, ttft.limit) == ("TTFT, early stopping", 1000, min_queries(over, 0.99))
+    assert ttft.met is met is passes(1000, over, 0.99)
+    assert f"{over} of 1,000 samples are over the limit" in ttft.source
+    assert tpot.limit == min_queries(0, 0.99) and tpot.met
 
 
-def test_percentiles_of_the_log(server: Path) -> None:
+def test_early_stopping_is_servers_alone(server_logs: Path) -> None:
+    answers = AnswerTimes.of(made_columns(10))
+    assert early_stopping_margins(facts(server_logs / DETAIL, scenario="Offline"), answers, 10) == ()
+    assert early_stopping_margins(facts(server_logs / DETAIL, leg=ACCURACY), answers, 10) == ()
+    whole = AnswerTimes.of({**made_columns(10), "first_token_ns": np.full(10, NONE)})
+    assert early_stopping_margins(facts(server_logs / DETAIL), whole, 10) == ()
+
+
+def test_an_accuracy_leg_has_none_of_loadgens(server_logs: Path) -> None:
+    assert loadgen_margins(facts(server_logs / DETAIL, leg=ACCURACY)) == ()
+
+
+def test_percentiles_of_the_log(server_logs: Path) -> None:
     limits = limits_of(PACK, GPT, "Server")
-    figures = {figure.key: figure for figure in logged_figures(DetailLog.read(server / DETAIL), limits)}
+    figures = {figure.key: figure for figure in logged_figures(DetailLog.read(server_logs / DETAIL), limits)}
     assert set(figures) == {"latency", "ttft", "tpot"}
-    values = DetailLog.read(server / DETAIL).values
+    values = DetailLog.read(server_logs / DETAIL).values
     for key, percentile, most in (
         ("latency", "result_99.00_percentile_latency_ns", "result_max_latency_ns"),
         ("ttft", "result_first_token_99.00_percentile_latency_ns", "result_first_token_max_latency_ns"),
@@ -97,9 +128,9 @@ def test_percentiles_of_the_log(server: Path) -> None:
         assert (figure.limit is None) == (key == "latency")
 
 
-def test_a_log_without_them_says_so(server: Path, tmp_path: Path) -> None:
+def test_a_log_without_them_says_so(server_logs: Path, tmp_path: Path) -> None:
     detail = tmp_path / DETAIL
-    detail.write_bytes((server / DETAIL).read_bytes())
+    detail.write_bytes((server_logs / DETAIL).read_bytes())
     edit(detail, result_max_latency_ns=..., result_first_token_p99_latency_ns=[1])
     latency, ttft, tpot = logged_figures(DetailLog.read(detail), Limits())
     assert isinstance(latency, Missing) and "LoadGen logs none of latency" in latency.why
