@@ -19,7 +19,9 @@ PY          := $(VENV)/bin/python
 # With TORCH_INDEX (e.g. https://download.pytorch.org/whl/cpu) torch is taken from there.
 TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # The tests of a file share what it sets up. Of pytest, 5 says that ARGS named no test of that half.
-BESIDE      := -n $(TEST_JOBS) --dist loadfile
+BESIDE      := -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
+# Where ARGS names no tests, only modules that have such tests are collected for them.
+ALONE        = $(if $(findstring tests/,$(ARGS)),,$(shell grep -rl --include='*.py' 'mark[.]alone' tests))
 # What documents and imports say is the same on every Python.
 OF_THE_CORE := -m "not torch and not harmony and not qwen3vl and not hub and not report and not browser and not e2e and not slow" --ignore=tests/test_docs.py --ignore=tests/test_structure.py
 # One word for the shell, whatever is in it.
@@ -109,7 +111,7 @@ lint: venv ## ruff and mypy --strict
 	$(PY) -m mypy
 
 test: venv lint ## lint and all tests, TEST_JOBS at a time but for those that want the machine for themselves
-	@$(PY) -m pytest $(BESIDE) -m "not alone" $(ARGS); beside=$$?; $(PY) -m pytest -m alone $(ARGS); alone=$$?; \
+	@$(PY) -m pytest $(BESIDE) -m "not alone" $(ARGS); beside=$$?; $(PY) -m pytest -m alone $(ALONE) $(ARGS); alone=$$?; \
 	  case $$beside,$$alone in 0,0 | 0,5 | 5,0) ;; *) echo "error: pytest ended with $$beside, then $$alone" >&2; exit 1; esac
 
 core_test: ## the tests that need neither torch nor a tokenizer, in an environment without them
@@ -139,6 +141,7 @@ bench: venv ## speed, interleaved, as ratios against a peer or a floor
 	$(PY) benchmarks/gate.py
 	$(PY) benchmarks/scoring.py
 	$(PY) benchmarks/building_requests.py
+	$(PY) benchmarks/find_target_qps.py
 	$(PY) benchmarks/http_chats.py
 	$(PY) -m benchmarks.agentic
 	$(PY) benchmarks/report_size.py
