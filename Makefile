@@ -14,7 +14,7 @@ B           ?= $(OUT)
 SYSTEM      ?=
 BENCHMARK   ?= gpt-oss-120b
 ARGS        ?=
-TEST_JOBS   ?= 2
+TEST_JOBS   ?= 3
 PY          := $(VENV)/bin/python
 # With TORCH_INDEX (e.g. https://download.pytorch.org/whl/cpu) torch is taken from there.
 TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
@@ -28,7 +28,7 @@ OF_THE_CORE := -m "not torch and not harmony and not qwen3vl and not hub and not
 quoted       = '$(subst ','\'',$(1))'
 
 
-.PHONY: help venv core_test demo doctor test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness find_target_qps run_audit_test07 run_audit_test09 status system submission report check_submission compare
+.PHONY: help venv core_test demo doctor plan test test_vllm bfcl lint bench make_dataset fetch_dataset serve run_llm_server check_gpu run_harness find_target_qps run_audit_test07 run_audit_test09 status system submission report check_submission compare
 
 help: ## list the verbs
 	@awk -F':.*## ' '/^[a-z_0-9]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ $(VENV)/.installed: setup.py
 doctor: ## hold this machine against what runs need: RUN_ARGS="--systems=CPU-torch --benchmarks=gpt-oss-120b"
 	@$(PY) -c "import harness, psutil, pydantic, rich" 2>/dev/null || { $(PYTHON) -m venv $(VENV) && $(PY) -m pip install --quiet -e .; }
 	$(PY) -m harness doctor $(RUN_ARGS) $(ARGS)
+
+plan: venv ## size legs before they run: RUN_ARGS="--systems=H200-SXM-141GBx8_TRT --benchmarks=gpt-oss-120b"
+	$(PY) -m harness plan $(RUN_ARGS) $(ARGS)
 
 make_dataset: venv ## make a stand-in data set: ARGS=--benchmark=qwen3-vl-235b-a22b (default: gpt-oss-120b)
 	$(PY) -m harness make_dataset $(ARGS)

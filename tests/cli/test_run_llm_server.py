@@ -58,10 +58,12 @@ def test_serves_until_it_is_told_to_end(project: Project) -> None:
     process = project.start()
     pids = [*pids_in(forked), *(server["pid"] for server in project.state()["servers"])]
     assert get(f"http://127.0.0.1:{port}", "/health", timeout_s=5).status == 200
+    assert process.stdout is not None
+    told = process.stdout.readline()  # the state is written before: an interrupt may fall between the two
     process.send_signal(signal.SIGINT)
     ended = end_of(process)
     assert ended.code == 0, ended.err
-    assert f"SCRIPTED/gpt-oss-120b: server 0 serves gpt-oss-120b at http://127.0.0.1:{port}" in ended.out
+    assert f"SCRIPTED/gpt-oss-120b: server 0 serves gpt-oss-120b at http://127.0.0.1:{port}" in told
     assert str(project.folder / "server-0.log") in ended.err
     assert "ending the servers" in ended.err
     assert not living(pids)
