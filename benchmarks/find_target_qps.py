@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.runs.search.strategy import Found  # noqa: E402
+from harness.runs.search.steps import Found  # noqa: E402
 from tests.runs.search.queues import Simulated  # noqa: E402
 from tests.runs.search.test_seeds import FAST, SCRIPTED, SEEDS, SLOW, limit  # noqa: E402
 

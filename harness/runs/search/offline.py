@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from harness.ledger.samples import Int64, SampleState
-from harness.runs.search.strategy import AskFull, AskProbe, Found, NoneFound, Step, nearest
+from harness.runs.search.steps import AskFull, AskProbe, Found, NoneFound, Step, nearest
 
 _FROM, _TO = 0.1, 0.9
 """Between these shares of its answers a run is steady: before, batches fill; after, they empty."""

@@ -10,7 +10,7 @@ from harness.ledger.search import SearchEcho
 from harness.runs.search.legs import Size
 from harness.runs.search.offline import OfflineRun, OfflineSearch, OfflineSettings, OfflineTold, pace
 from harness.runs.search.session import Search
-from harness.runs.search.strategy import AskFull, AskProbe
+from harness.runs.search.steps import AskFull, AskProbe
 from harness.runs.search.told import offline_run
 from harness.runs.search.watching import too_long
 

@@ -18,7 +18,7 @@ from harness.runs.search.legs import Size, full_queries, full_seconds
 from harness.runs.search.limits import PERCENTILE, limits_of
 from harness.runs.search.reading import Reading, read
 from harness.runs.search.session import Made, Search
-from harness.runs.search.strategy import AskFull, AskProbe, Confirmed, Settings, Told
+from harness.runs.search.steps import AskFull, AskProbe, Confirmed, Settings, Told
 from harness.runs.search.told import server_run
 from harness.runs.search.watching import overrun
 

@@ -20,7 +20,7 @@ from harness.runs.plan import PlannedLeg, ProbeOf
 from harness.runs.search.asked import Asked
 from harness.runs.search.former import folder_of, former_probes
 from harness.runs.search.legs import Size, full_leg, probe_leg
-from harness.runs.search.strategy import AskFull, AskProbe, Found, NoneFound, Step
+from harness.runs.search.steps import AskFull, AskProbe, Found, NoneFound, Step
 from harness.runs.search.watching import Ends, Hopeless, Watch, never
 from harness.runs.tables import table_of
 

@@ -11,7 +11,7 @@ from harness.ledger.samples import Int64, SampleState
 from harness.runs.search.constraint import Judged, Outcome
 from harness.runs.search.limits import TPOT, TTFT, Limit
 from harness.runs.search.reading import Measured, Queue, Reading
-from harness.runs.search.strategy import Told
+from harness.runs.search.steps import Told
 
 LIMIT = Limit(TTFT, 3e9, strict=True)
 TOKENS = Limit(TPOT, 80e6, strict=True)

@@ -16,7 +16,8 @@ from harness.runs.search.constraint import judge
 from harness.runs.search.legs import fewest_queries
 from harness.runs.search.limits import PERCENTILE, TTFT, Limit
 from harness.runs.search.reading import read
-from harness.runs.search.strategy import AskFull, AskProbe, Confirmed, Found, NoneFound, Search, Settings, Told
+from harness.runs.search.steps import AskFull, AskProbe, Confirmed, Found, NoneFound, Settings, Told
+from harness.runs.search.strategy import Search
 
 ANSWER_TOKENS = 8
 

@@ -16,7 +16,7 @@ from harness.runs.search.offline import (
     pace,
     raised,
 )
-from harness.runs.search.strategy import AskFull, AskProbe, Found, NoneFound
+from harness.runs.search.steps import AskFull, AskProbe, Found, NoneFound
 from tests.runs.search.made import columns
 
 MEANT_S = 120.0

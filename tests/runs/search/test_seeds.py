@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from harness.runs.search.strategy import Found, Settings
+from harness.runs.search.steps import Found, Settings
 from tests.runs.search.queues import Queue, Simulated, arrivals, highest_rate
 
 SEEDS = range(20)

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.runs.search.constraint import Judged, Outcome
-from harness.runs.search.strategy import (
+from harness.runs.search.steps import (
     AskFull,
     AskProbe,
     Confirmed,
     Found,
     NoneFound,
-    Search,
     Settings,
     Told,
     lowered_to,
     nearest,
 )
+from harness.runs.search.strategy import Search
 from tests.runs.search.made import measured, reading, told
 
 
