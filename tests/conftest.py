@@ -19,6 +19,12 @@ def pytest_configure() -> None:
             signal.signal(number, lambda number, frame: None)  # a handler is none in a process that is started
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that run legs come first: they are long and mostly wait, and small ones fill what is left at the end."""
+    long = {item.path for item in items if item.get_closest_marker("e2e")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture(scope="session")
 def standin_data() -> Path:
     """The whole stand-in data set of gpt-oss-120b, made once for all processes that test; needs openai-harmony.

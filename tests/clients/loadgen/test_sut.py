@@ -19,7 +19,7 @@ from tests.clients.loadgen.fakes import FakeEngine, FakeLoadGen, answers, first_
 from tests.harness_process import wait_until
 
 SAMPLING = Sampling(temperature=0.0, top_p=1.0, top_k=0, max_new_tokens=8, stop_token_ids=(1,), seed=0)
-PROMPTS = PromptTable.from_lists([[1] * (row + 1) for row in range(4000)])
+PROMPTS = PromptTable(np.ones(4000, np.int32), starts=np.zeros(4000, np.int64), lengths=np.arange(1, 4001))
 MARKER = tuple(FAILED_MARKER.tolist())
 FIRST_ID = 0
 
