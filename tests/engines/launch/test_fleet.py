@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,9 +87,16 @@ def test_the_signal_that_ended_it_is_named(tmp_path: Path, port: int) -> None:
 def test_never_healthy(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "LIFE_EVERY_S", 0.1)
     notes = Notes()
-    plans = [fake_plan(tmp_path, port, "--never-healthy")]
-    with pytest.raises(EngineDied) as caught, running(plans, ready_s=1, observer=notes):
-        pytest.fail("it was never healthy")
+    plan = fake_plan(tmp_path, port, "--never-healthy")
+    up = Fleet([start_server(plan, grace_s=0.2)])
+    try:
+        wait_until(lambda: get(plan.url, "/health", timeout_s=5).status == 503, "its answer")
+        clock = itertools.count(0, 0.3)  # of its looks, so that there are as many on a busy machine
+        monkeypatch.setattr(fleet, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=time.sleep))
+        with pytest.raises(EngineDied) as caught:
+            up.await_healthy(1, notes)
+    finally:
+        up.stop()
     assert "is not healthy after 1 s: its /health answers 503; its log ends with" in caught.value.what
     assert any("its log grew by" in line and "loading the weights" in line for line in notes.lines)
     assert any("its log has not grown" in line for line in notes.lines)
