@@ -18,7 +18,8 @@ TEST_JOBS   ?= 3
 PY          := $(VENV)/bin/python
 # With TORCH_INDEX (e.g. https://download.pytorch.org/whl/cpu) torch is taken from there.
 TORCH_FROM  := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-# The tests of a file share what it sets up. Of pytest, 5 says that ARGS named no test of that half.
+# The tests of a file share what it sets up. Models that compute beside each other have a thread each.
+# Of pytest, 5 says that ARGS named no test of that half.
 BESIDE      := -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 # Where ARGS names no tests, only modules that have such tests are collected for them.
 ALONE        = $(if $(findstring tests/,$(ARGS)),,$(shell grep -rl --include='*.py' 'mark[.]alone' tests))
@@ -114,7 +115,7 @@ lint: venv ## ruff and mypy --strict
 	$(PY) -m mypy
 
 test: venv lint ## lint and all tests, TEST_JOBS at a time but for those that want the machine for themselves
-	@$(PY) -m pytest $(BESIDE) -m "not alone" $(ARGS); beside=$$?; $(PY) -m pytest -m alone $(ALONE) $(ARGS); alone=$$?; \
+	@OMP_NUM_THREADS=1 $(PY) -m pytest $(BESIDE) -m "not alone" $(ARGS); beside=$$?; $(PY) -m pytest -m alone $(ALONE) $(ARGS); alone=$$?; \
 	  case $$beside,$$alone in 0,0 | 0,5 | 5,0) ;; *) echo "error: pytest ended with $$beside, then $$alone" >&2; exit 1; esac
 
 core_test: ## the tests that need neither torch nor a tokenizer, in an environment without them
