@@ -17,6 +17,7 @@ from harness.errors import EXIT_OK, HarnessError, Interrupted, MissingError, Unk
 
 VERBS = {
     "doctor": "hold this machine against what runs need, and say how to mend it: --systems=… --benchmarks=…",
+    "plan": "size legs before they run: samples, time, early stopping, disk (--json); options as run_harness",
     "make_dataset": "make a stand-in data set in exactly the reference's files",
     "fetch_dataset": "fetch the benchmark's own data set, or verify it where you put it (--verify)",
     "serve": "serve an engine of ours as trtllm-serve does, with faults on demand: --engine=torch --tiny_gpt_oss",

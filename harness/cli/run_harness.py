@@ -23,6 +23,7 @@ from harness.runs.endpoints_import import import_run, one_row
 from harness.runs.endpoints_session import ClientSession
 from harness.runs.plan import LEGS, TEST_MODES, PlannedLeg, Selection, notes, plan
 from harness.runs.session import run_legs
+from harness.runs.sizing import impossible
 
 LOADGEN, ENDPOINTS = "loadgen", "endpoints"
 
@@ -104,10 +105,13 @@ def run_audit(verb: str, test: str, argv: list[str]) -> int:
 
 def _run(verb: str, argv: list[str], options: argparse.Namespace, chosen: list[str]) -> int:
     legs = plan(Project(Path.cwd()), _selection(options, chosen), rules.load(options.round))
+    store = ResultsStore(options.results_dir.absolute())
     with _observer(options, legs) as tell:
+        for line in impossible(legs, store):
+            tell(Note(line))
         records = run_legs(
             legs,
-            store=ResultsStore(options.results_dir.absolute()),
+            store=store,
             data_dir=(options.data_dir or env.data_dir()).absolute(),
             command=["python", "-m", "harness", verb, *argv],
             observer=tell,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +16,13 @@ from harness.clients.loadgen.launch import Beside, run_job
 from harness.clients.watching import limits_ns
 from harness.engines.base import Sampling
 from harness.engines.group import EngineGroup
-from harness.errors import EngineDied, Interrupted, MissingError, RunBroke
+from harness.errors import EngineDied, Interrupted, RunBroke
 from harness.events import LegFinished, LegStarted, Note, Observer
 from harness.gate.error_correction import told_before
-from harness.gate.run_facts import ACCURACY, PERFORMANCE
+from harness.gate.run_facts import ACCURACY
 from harness.ledger import Fingerprint, ResultsStore, RunRecord, State, write_record
 from harness.ledger.record import AuditConfigEcho, DatasetEcho, ProbeEcho, Rate, Warmup
+from harness.ledger.sizes import Known
 from harness.ledger.store import AUDIT_CONFIG, USER_CONF, write_atomically
 from harness.machine.capture import captured
 from harness.runs.echoes import engine_echo
@@ -30,6 +30,7 @@ from harness.runs.endings import end, measured
 from harness.runs.engine_up import asked, ending_of
 from harness.runs.identity import fingerprint, versions
 from harness.runs.judging import judge
+from harness.runs.known_rates import Rates
 from harness.runs.leg_settings import (
     LegSettings,
     asked_rows,
@@ -42,17 +43,14 @@ from harness.runs.leg_settings import (
 )
 from harness.runs.plan import PlannedLeg
 from harness.runs.rates import target_qps
+from harness.runs.sizing import size_of
+from harness.runs.space import check_disk, logged_bytes
 from harness.runs.tables import Asked, table_of, tables_of
 from harness.runs.trajectories import own_chats, replay_of, turns_of
 from harness.runs.warmup import warm_up
 
 _HTTP = "http"
 _PATIENCE_S = 300.0
-_HEX_BYTES_PER_TOKEN = 8  # the accuracy log writes each int32 as eight hexadecimal digits
-_HEX_BYTES_PER_TOKEN_OF_TEXT = 32  # and each byte of a chat as two; tokens of more than 16 bytes are rare
-_JSON_BYTES_PER_TOKEN = 16  # the reply of a turn is logged as it came
-_BYTES_PER_TURN = 1024  # its names and times
-_SPARE_BYTES = 256 << 20  # detail and summary logs, samples.arrow, user.conf
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +105,11 @@ def run_leg(leg: PlannedLeg, group: Group, noted: Noted = as_it_is) -> RunRecord
     """
     dataset = _dataset(leg, group)
     check_lengths(leg, dataset.prompt_tokens, group.engine.info)
-    _check_disk(group.store.root, _logged_bytes(leg, dataset))
+    check_disk(group.store.root, _logged_bytes(leg, dataset))
     sampling = group.benchmark.sampling(leg.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
     warmup = _warm_up(leg, group, sampling)
     folder, record, settings = _begin(leg, group, dataset, warmup)
-    group.observer(LegStarted(leg.name, str(folder), None))
+    group.observer(LegStarted(leg.name, str(folder), _expected_s(leg, group, dataset, record.rate)))
     try:
         with own_chats(group.benchmark, dataset, folder, record, group.tell) as (asked, record):
             job = _job(leg, group, folder, sampling, asked, settings.rows)
@@ -284,26 +282,15 @@ def _turns_a_row(leg: PlannedLeg, dataset: Dataset) -> float | None:
 
 
 def _logged_bytes(leg: PlannedLeg, dataset: Dataset) -> int:
-    """How long what a leg logs of its answers may be: of a performance leg nothing but what turns came to."""
-    rows, cap = asked_rows(leg, dataset.rows), output_cap(leg)
-    turns = turns_of(leg, dataset, rows)
-    if turns is not None:
-        return turns * (cap * _JSON_BYTES_PER_TOKEN + _BYTES_PER_TURN)
-    if leg.leg == PERFORMANCE:
-        return 0
-    return rows * cap * (_HEX_BYTES_PER_TOKEN_OF_TEXT if dataset.chats else _HEX_BYTES_PER_TOKEN)
+    turns = turns_of(leg, dataset, asked_rows(leg, dataset.rows))
+    return logged_bytes(leg, dataset.rows, turns, of_text=dataset.chats is not None)
 
 
-def _check_disk(root: Path, logged_bytes: int) -> None:
-    """MissingError where the results folder's disk has no room for the logs of a leg."""
-    needed = _SPARE_BYTES + logged_bytes
-    free = shutil.disk_usage(root).free
-    if free < needed:
-        raise MissingError(
-            f"no room for the leg's logs: {free >> 20} MiB free, up to {needed >> 20} MiB needed",
-            where=root,
-            mend="free space on this disk, or give --results_dir on another",
-        )
+def _expected_s(leg: PlannedLeg, group: Group, dataset: Dataset, rate: Rate | None) -> float | None:
+    """How long the leg should take at its rate, as far as the ledger tells."""
+    known = None if rate is None else Known(rate.target_qps, rate.origin)
+    turns = turns_of(leg, dataset, asked_rows(leg, dataset.rows))
+    return size_of(leg, Rates(group.store), rows=dataset.rows, turns=turns, rate=known).expected_s
 
 
 def _now() -> str:
