@@ -241,10 +241,11 @@ def test_loadgen_logs_its_own_row_count_beside_a_smaller_library(tmp_path: Path)
     bodies = ({"messages": [{"role": "user", "content": f"{row}"}]} for row in range(rows))
     store = BodyStore.write(tmp_path / "chats", bodies, tokens=np.arange(rows))
     conf = {"target_qps": 500, "min_duration": 100, "min_query_count": 300, "target_latency": 1500}
+    faster = conf | {"target_qps": 4000}
     members = [Member(EngineSpec("scripted", {}))]
     with start_group(members, log=tmp_path / "engine.log", timeout_s=60, lanes=lanes_each(1)) as group:
         outcome = run_worker(tmp_path / "run", group, store.path, conf, rows=rows)
-        scored = run_worker(tmp_path / "accuracy", group, store.path, conf, rows=rows, mode="AccuracyOnly")
+        scored = run_worker(tmp_path / "accuracy", group, store.path, faster, rows=rows, mode="AccuracyOnly")
     assert (outcome.error, scored.error) == (None, None)
     assert scored.counts.answered == scored.loaded_rows == rows
     accuracy = DetailLog.read(tmp_path / "accuracy/logs/mlperf_log_detail.txt")
