@@ -104,9 +104,9 @@ def _stopping(stopping: Stopping) -> Iterator[str]:
 def _sums(plan: MatrixSize) -> str:
     unknown = f", and {plan.unknown_legs} legs whose time nothing tells" if plan.unknown_legs else ""
     free = "free space not readable" if plan.free_bytes is None else f"{_bytes(plan.free_bytes)} free"
-    starts = "1 start of an engine" if plan.starts == 1 else f"{plan.starts} starts of engines"
+    starts = "1 start of an engine comes" if plan.starts == 1 else f"{plan.starts} starts of engines come"
     return (
-        f"{len(plan.legs)} legs: {clock(plan.known_s)}{unknown}; {starts} come on top; "
+        f"{len(plan.legs)} legs: {clock(plan.known_s)}{unknown}; {starts} on top; "
         f"disk up to {_bytes(plan.needed_bytes)} in {escape(plan.results)} ({free})"
     )
 
