@@ -38,16 +38,16 @@ class Rates:
         what = "the warm-up's" if self._of_warm_up(leg) else "the Offline run's"
         return f"target_qps is a share of {what} rate, and there is no finished run of it in {self._store.root}"
 
-    def answers(self, leg: PlannedLeg) -> Known | None:
+    def answers(self, leg: PlannedLeg, given: Known | None = None) -> Known | None:
         """How fast the engine answers samples of this leg: as in the newest finished run of it; else from that of the
-        scenario's performance, by tokens; else as the configuration expects of Offline.
+        scenario's performance, by tokens; else as the rate expects that LoadGen is ``given``, or the configuration's.
         """
         own = self.measured(leg, leg.scenario, leg.leg)
         if own is not None:
             return own
         measured = self.measured(leg, leg.scenario, PERFORMANCE) or self.measured(leg, _OFFLINE, PERFORMANCE)
         if measured is None:
-            measured = self._expected(leg)
+            measured = self._expected(leg, given)
         return None if measured is None else self._by_tokens(leg, measured)
 
     def measured(self, leg: PlannedLeg, scenario: str, kind: str) -> Known | None:
@@ -96,11 +96,11 @@ class Rates:
     def _of_warm_up(self, leg: PlannedLeg) -> bool:
         return isinstance(leg.config.scenarios[leg.scenario].target_qps, MeasuredRate)
 
-    def _expected(self, leg: PlannedLeg) -> Known | None:
+    def _expected(self, leg: PlannedLeg, given: Known | None) -> Known | None:
         """What the configuration expects the engine to answer: Offline's rate, or a Server rate that it shall keep."""
         if leg.of_trajectories and leg.scenario_rules.loadgen_scenario.value == "SingleStream":
             return None  # a rate says nothing there: each trajectory waits for the one before
-        rate = self._scenario_target(leg)
+        rate = given or self._scenario_target(leg)
         return None if rate is None else Known(rate.value, f"expected: {rate.origin}")
 
     def _by_tokens(self, leg: PlannedLeg, performance: Known) -> Known | None:

@@ -109,8 +109,8 @@ def run_leg(leg: PlannedLeg, group: Group, noted: Noted = as_it_is) -> RunRecord
     sampling = group.benchmark.sampling(leg.which, seed=leg.config.seed, max_new_tokens=output_cap(leg))
     warmup = _warm_up(leg, group, sampling)
     folder, record, settings = _begin(leg, group, dataset, warmup)
-    group.observer(LegStarted(leg.name, str(folder), _expected_s(leg, group, dataset, record.rate)))
     try:
+        group.observer(LegStarted(leg.name, str(folder), _expected_s(leg, group, dataset, record.rate)))
         with own_chats(group.benchmark, dataset, folder, record, group.tell) as (asked, record):
             job = _job(leg, group, folder, sampling, asked, settings.rows)
             outcome = run_job(job, leg.name, group.observer, _beside(leg, group))

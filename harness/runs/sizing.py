@@ -35,7 +35,7 @@ def size_of(
     """
     rows = rows if rows is not None else ruled_rows(leg)
     turns = turns if turns is not None else _ruled_turns(leg, rows)
-    target, answers = rate or rates.target(leg), rates.answers(leg)
+    target, answers = rate or rates.target(leg), rates.answers(leg, rate)
     count = issued(leg, rows, target, answers)
     seconds, unknown = _expected(leg, rates, rows, count, target, answers)
     stopping = _stopping(leg, count, target)

@@ -16,7 +16,7 @@ from harness.clients.loadgen.job import OUTCOME, Outcome
 from harness.engines.base import PromptTable
 from harness.engines.bodies import BodyStore
 from harness.errors import ConfigError, EngineDied, MissingError, RunBroke
-from harness.events import Event, LegFinished, Note, ignore
+from harness.events import Event, LegFinished, LegStarted, Note, ignore
 from harness.ledger import ResultsStore, State, read_record, write_record
 from harness.ledger.record import Counts
 from harness.runs import endings
@@ -131,6 +131,9 @@ def test_a_full_disk_does_not_hide_why_a_leg_broke(tmp_path: Path, monkeypatch: 
         run_leg(leg(), members)
     notes = [event.text for event in told if isinstance(event, Note)]
     assert any("No space left on device" in note for note in notes)
+    [started] = [event for event in told if isinstance(event, LegStarted)]
+    assert started.expected_s is not None
+    assert started.expected_s >= 600  # 1.1 times the minimum at the rate that is configured, in whole passes
     assert any(isinstance(event, LegFinished) and event.verdict == "broken" for event in told)
 
 
