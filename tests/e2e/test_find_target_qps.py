@@ -13,7 +13,7 @@ from harness.ledger import ResultsStore, State, StoredRun
 from harness.ledger.search import SearchEcho, read_search, searches
 from tests.harness_process import ScriptedProject, end_of, wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.alone, pytest.mark.harmony, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.harmony, pytest.mark.slow]
 
 SEARCH = ("find_target_qps", "--systems=SCRIPTED", "--benchmarks=gpt-oss-120b", "--test_run")
 SERVER = (*SEARCH, "--scenarios=Server")
@@ -55,10 +55,11 @@ def ended(project: ScriptedProject, scenario: str = "Server") -> SearchEcho:
     return read_search(folder, number)
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_the_scripted_engine_s_limit_is_found(project: ScriptedProject, standin_data: Path) -> None:
     configured = project.benchmark_file.read_bytes()
-    done = project.run(*SERVER, "--probe_seconds=12", data=standin_data, timeout_s=500)
+    done = project.run(*SERVER, "--from=300", "--probe_seconds=12", data=standin_data, timeout_s=500)
     assert done.code == 0, done.err + done.out
     echo = ended(project)
     assert echo.found is not None
@@ -87,14 +88,15 @@ def test_the_scripted_engine_s_limit_is_found(project: ScriptedProject, standin_
     assert "attempts" not in written  # of the leg there is one, however many probes there were
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 def test_a_hopeless_probe_is_ended_early_and_none_found_is_code_1(project: ScriptedProject, standin_data: Path) -> None:
-    done = project.run(*SERVER, "--probe_seconds=25", "--from=1400", "--max_probes=1", data=standin_data)
+    done = project.run(*SERVER, "--probe_seconds=12", "--from=1400", "--max_probes=1", data=standin_data)
     assert done.code == 1, done.err
     (probe,) = runs(project, "probe")
     assert probe.record.state is State.INTERRUPTED
     assert probe.record.note is not None and probe.record.note.startswith("ended early: ")
-    assert probe.record.counts is not None and probe.record.counts.issued < 1400 * 25
+    assert probe.record.counts is not None and probe.record.counts.issued < 1400 * 12
     echo = ended(project)
     assert echo.found is None
     assert "none found: no probe of 1 kept the limits" in done.out
@@ -125,6 +127,7 @@ def test_an_interrupted_search_is_gone_on_with(project: ScriptedProject, standin
     assert "no rate that fails was probed" in again.out
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 def test_offline_s_rate_is_what_a_short_run_answers(project: ScriptedProject, standin_data: Path) -> None:
     """The configured rate is fourteen times too high: the probe is ended, and tells it all the same."""
