@@ -45,8 +45,10 @@ def plan_json(plan: MatrixSize) -> dict[str, Any]:
 
 
 def _table(title: str, legs: list[LegSize]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title=escape(title), title_justify="left")
-    for column in ("leg", "target/s", "answers/s", "samples", "takes", "warm-up", "logs", "prompts"):
+    table = Table(
+        box=box.SIMPLE_HEAD, title=escape(title), title_justify="left", padding=0, pad_edge=False, show_edge=False
+    )
+    for column in ("leg", "target", "answers", "samples", "takes", "warm-up", "logs", "prompts"):
         table.add_column(column, justify="left" if column == "leg" else "right", no_wrap=True)
     for leg in legs:
         name = escape(_short(leg))

@@ -48,7 +48,10 @@ class ProbeOf:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the user asked for; an empty list means all there are, of legs those that are no audits."""
+    """What the user asked for; an empty list means all there are, of legs those that are no audits.
+
+    ``with_audits``: where no legs are named, the audits too, of the benchmarks that have them.
+    """
 
     systems: Sequence[str] = ()
     benchmarks: Sequence[str] = ()
@@ -59,6 +62,7 @@ class Selection:
     """CPU servers in place of accelerators; such legs are short ones."""
     variant: str | None = None
     """Another engine than the one in the benchmark's own file: that of ``<benchmark>.<variant>.yaml`` beside it."""
+    with_audits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +234,10 @@ def engine_notes(
 
 
 def _legs(selection: Selection, pack: RulePack, benchmark: str) -> list[str]:
-    chosen = _known("leg", selection.legs or (PERFORMANCE, ACCURACY), LEGS)
+    chosen = _known("leg", selection.legs or (LEGS if selection.with_audits else (PERFORMANCE, ACCURACY)), LEGS)
     audits = pack.benchmark(benchmark).audit_rules
     lacking = [leg for leg in chosen if leg in AUDITS and leg not in audits]
-    if lacking and benchmark in selection.benchmarks:
+    if lacking and selection.legs and benchmark in selection.benchmarks:
         raise _no_such_audit(lacking, pack, benchmark)
     return [leg for leg in LEGS if leg in chosen and leg not in lacking]
 

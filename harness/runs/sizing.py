@@ -17,8 +17,8 @@ from harness.runs.search.limits import PERCENTILE
 from harness.runs.space import SPARE_BYTES, free_bytes, library_bytes, logged_bytes
 from harness.runs.trajectories import asking_of
 
-SHARES: Final = (0.008, 0.009, 0.0095)
-"""Shares over the limit that a tuned Server run comes near to."""
+SHARES: Final = (0.005, 0.008, 0.009, 0.0095)
+"""Shares over the limit: far from the one that a percentile leaves, and ever nearer, as tuned Server runs come."""
 _STREAM_PERCENTILE: Final = 0.9
 """Of SingleStream (loadgen/mlperf.conf, target_latency_percentile)."""
 _NEEDLESS: Final = 1.5

@@ -48,6 +48,30 @@ def test_the_documents_example_is_what_is_printed(capsys, tmp_path):
     assert printed[-1].startswith(example[-1].strip())
 
 
+def test_no_number_is_cut_on_a_narrow_terminal(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = planned(capsys, tmp_path)[1]
+    assert "SingleStream performance" in out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
+
+
+def test_a_guess_is_called_one(capsys, tmp_path):
+    chosen = ["--systems=B200-SXM-180GBx8_TRT", "--benchmarks=qwen3.6-27b", "--scenarios=Offline"]
+    assert "answers: expected: unmeasured, first guess" in planned(capsys, tmp_path, *chosen)[1]
+
+
+def test_a_benchmark_without_audits_is_planned_without_them(capsys, tmp_path):
+    chosen = ["--systems=B200-SXM-180GBx8_TRT", "--benchmarks=gpt-oss-120b,qwen3.6-27b", "--scenarios=Offline"]
+    code, out, _ = planned(capsys, tmp_path, *chosen, "--json")
+    legs = [(leg["benchmark"], leg["leg"]) for leg in json.loads(out)["legs"]]
+    assert code == 0
+    assert [leg for benchmark, leg in legs if benchmark == "qwen3.6-27b"] == ["performance", "accuracy"]
+    assert ("gpt-oss-120b", "TEST07") in legs
+    code, _, err = planned(capsys, tmp_path, *chosen, "--legs=TEST07")
+    assert code == 2
+    assert "has no audit TEST07 of qwen3.6-27b" in err
+
+
 def test_engines_are_told_where_they_are_asked_for(capsys, tmp_path):
     assert "requests of 35840 tokens that fit at once" in planned(capsys, tmp_path, *GB300, "--engines")[1]
 

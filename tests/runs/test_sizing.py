@@ -110,11 +110,12 @@ def test_server_says_how_many_may_be_over_and_what_nearer_shares_take(tmp_path):
     assert size.stopping is not None
     assert size.stopping.allowed_over == 459
     assert [(at.share, at.queries) for at in size.stopping.at_shares] == [
+        (0.005, 2_144),
         (0.008, 13_240),
         (0.009, 53_217),
         (0.0095, 213_472),
     ]
-    assert size.stopping.at_shares[1].seconds == pytest.approx(53_217 / 80)
+    assert size.stopping.at_shares[2].seconds == pytest.approx(53_217 / 80)
 
 
 def test_a_server_run_of_too_few_queries_cannot_be_valid(tmp_path, monkeypatch):
