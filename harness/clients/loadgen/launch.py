@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -9,11 +10,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 
 from harness.clients.loadgen.job import JOB, OUTCOME, WORKER_LOG, LegJob, Outcome
 from harness.clients.watching import AskOccupancy, OccupancyWatch, asked_for, nobody_tells
@@ -25,6 +27,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 """Opened before any fork: no other thread can hold the loader's lock in the child."""
 _STOP_S = 15.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LAST_LINES = 12
 _NO_ROOM_BYTES = 1 << 20
 
@@ -52,8 +55,26 @@ def run_job(job: LegJob, leg: str, observer: Observer, beside: Beside = _NOTHING
     cwd = folder / "cwd"
     cwd.mkdir(exist_ok=True)
     write_atomically(folder / JOB, job.model_dump_json(indent=1) + "\n")
+    process: subprocess.Popen[str] | None = None
+    try:
+        with _signals_held():
+            process = _started(folder, cwd)
+        _follow(process, leg, observer, beside)
+    except BaseException:
+        if process is not None:
+            _stop(process)
+        raise
+    finally:
+        if process is not None and process.stdout is not None:
+            process.stdout.close()
+        if not any(cwd.iterdir()):  # what a library dropped there is kept: it may say why the run broke
+            cwd.rmdir()
+    return _outcome(folder, process.wait())
+
+
+def _started(folder: Path, cwd: Path) -> subprocess.Popen[str]:
     with (folder / WORKER_LOG).open("ab") as log:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-m", "harness.clients.loadgen.worker", str(folder / JOB)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -64,17 +85,32 @@ def run_job(job: LegJob, leg: str, observer: Observer, beside: Beside = _NOTHING
             preexec_fn=_die_with_parent,
             text=True,
         )
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Notes what would end the verb, and does it at the end: Python drops what a handler raises in a hook of a fork,
+    and nobody would know of a process whose start was cut short.
+    """
+    if threading.current_thread() is not threading.main_thread():  # no handler runs here
+        yield
+        return
+    noted: list[int] = []
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        noted.append(signum)
+
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    handlers = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, note)
     try:
-        _follow(process, leg, observer, beside)
-    except BaseException:
-        _stop(process)
-        raise
+        yield
     finally:
-        if process.stdout is not None:
-            process.stdout.close()
-        if not any(cwd.iterdir()):  # what a library dropped there is kept: it may say why the run broke
-            cwd.rmdir()
-    return _outcome(folder, process.wait())
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for came in noted:
+            signal.raise_signal(came)
 
 
 def _environment() -> dict[str, str]:

@@ -1,17 +1,55 @@
-"""What is said of a worker that ended without an outcome."""
+"""A worker that is started while somebody presses ^C, and what is said of one that ended without an outcome."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import signal
 from collections import namedtuple
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harness.clients.loadgen import launch
 from harness.clients.loadgen.job import WORKER_LOG
 from harness.errors import RunBroke
+from harness.events import ignore
+
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_DUE: list[signal.Signals] = []
+os.register_at_fork(after_in_parent=lambda: signal.raise_signal(_DUE.pop()) if _DUE else None)
+
+
+@contextlib.contextmanager
+def told_in_the_fork(number: signal.Signals) -> Iterator[None]:
+    """A signal comes while the next process is forked: into a hook, out of which Python lets nothing be raised."""
+    _DUE.append(number)
+    try:
+        yield
+    finally:
+        _DUE.clear()
+
+
+def stop(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_signal_while_the_worker_is_forked_is_not_lost(tmp_path: Path, number: signal.Signals) -> None:
+    before = {each: signal.signal(each, stop) for each in STOPS}
+    job: Any = SimpleNamespace(folder=str(tmp_path), model_dump_json=lambda indent: "{}")
+    try:
+        with told_in_the_fork(number), pytest.raises(KeyboardInterrupt):
+            launch.run_job(job, "leg", ignore)
+        assert [signal.getsignal(each) for each in STOPS] == [stop] * 3
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert not (tmp_path / "cwd").exists()  # the worker has been waited for
 
 
 @pytest.mark.parametrize(
