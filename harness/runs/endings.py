@@ -55,7 +55,8 @@ def measured(folder: Path, record: RunRecord, outcome: Outcome) -> RunRecord:
 def end_dead_runs(store: ResultsStore, observer: Observer) -> None:
     """Runs that say ``running`` while this process holds the folder were killed before they could say otherwise.
 
-    Where LoadGen's part had ended well, only the judgement is missing: the run is ``measured``.
+    Where LoadGen's part had ended well, only the judgement is missing: the run is ``measured``. Nothing judges a probe
+    later: the next search makes it again.
     """
     for run in store.readable_runs()[0]:
         if run.record.state is not State.RUNNING:
@@ -63,7 +64,7 @@ def end_dead_runs(store: ResultsStore, observer: Observer) -> None:
         for chats in run.folder.glob(_OWN_CHATS):
             chats.unlink()  # the run's own prompts, which its salt makes again: nobody lived to remove them
         outcome = _outcome(run.folder)
-        if outcome is not None and outcome.error is None:
+        if outcome is not None and outcome.error is None and run.record.probe is None:
             observer(Note(f"{run.record.id} was killed before it was judged: --resume judges it"))
             measured(run.folder, run.record, outcome)
         else:
