@@ -9,7 +9,7 @@ from harness import env, rules
 from harness.cli.console import ERR, OUT
 from harness.cli.options import add_quiet, add_results_dir, add_selection, add_variant, folder
 from harness.config import Project
-from harness.config.rewrite import plain, with_number, write_number
+from harness.config.rewrite import check_writable, plain, write_number
 from harness.errors import EXIT_OK, ConfigError, Refused
 from harness.events import Note
 from harness.gate.run_facts import PERFORMANCE
@@ -72,7 +72,7 @@ def _target(project: Project, leg: PlannedLeg, options: argparse.Namespace) -> P
                 mend="leave one of the two out",
             )
     path = project.benchmark_path(leg.system, leg.benchmark, options.variant)
-    with_number(path.read_bytes().decode("utf-8"), _keys(leg), 1.0, where=path)
+    check_writable(path, _keys(leg))
     return path
 
 

@@ -6,6 +6,7 @@ written: its data must be that of before with the one value set, and no comment 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -30,11 +31,23 @@ def write_number(path: Path, keys: Sequence[str], number: float) -> None:
     it cannot be written.
     """
     target = path.resolve()
+    _replace(target, with_number(_read(target, path), keys, number, where=path))
+
+
+def check_writable(path: Path, keys: Sequence[str]) -> None:
+    """Raises what :func:`write_number` would, before there is a number; what that takes may take hours to find."""
+    target = path.resolve()
+    with_number(_read(target, path), keys, 1.0, where=path)
+    for needed in (target, target.parent):
+        if not os.access(needed, os.W_OK):
+            raise MissingError(f"cannot write: {os.strerror(errno.EACCES)}", where=needed, mend="make it writable")
+
+
+def _read(target: Path, path: Path) -> str:
     try:
-        before = target.read_bytes().decode("utf-8")
+        return target.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", where=path, expected="a UTF-8 text file") from None
-    _replace(target, with_number(before, keys, number, where=path))
 
 
 def with_number(text: str, keys: Sequence[str], number: float, *, where: object = None) -> str:

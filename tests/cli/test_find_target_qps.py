@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,7 @@ def test_where_it_cannot_be_written_is_said_before_the_search(finder: Finder, pr
         ([*ROW, "--from=-3"], "--from is -3"),
         ([*ROW, "--from=nan"], "--from is nan"),
         ([*ROW, "--from=inf"], "--from is inf"),
+        ([*ROW, "--from=1e300"], r"--from is 1e\+300"),
         ([*ROW, "--tolerance=0"], "--tolerance is 0"),
         ([*ROW, "--tolerance=1"], "--tolerance is 1"),
         ([*ROW, "--max_probes=0"], "--max_probes is 0"),
@@ -120,6 +122,28 @@ def test_what_cannot_be_meant(finder: Finder, options: list[str], why: str) -> N
     with pytest.raises(ConfigError, match=why.replace("-", r"\-")):
         find_target_qps.run(options)
     assert finder.legs == []
+
+
+def test_probes_are_no_longer_than_the_run_that_they_save(
+    project: ScriptedProject, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Said before anything is started."""
+    with pytest.raises(ConfigError, match="--probe_seconds is 601") as caught:
+        find_target_qps.run([*ROW, "--probe_seconds=601"])
+    assert caught.value.expected == "at most a full run's 600"
+    assert not project.results.exists()
+
+
+def test_a_file_that_may_not_be_written_is_said_before_the_search(
+    finder: Finder, project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for refused in (project.benchmark_file, project.benchmark_file.parent):
+        monkeypatch.setattr(os, "access", lambda path, mode, refused=refused: Path(path) != refused)
+        with pytest.raises(MissingError, match="cannot write: Permission denied") as caught:
+            find_target_qps.run([*ROW, "--write"])
+        assert caught.value.where == str(refused)
+    assert finder.legs == []
+    assert find_target_qps.run([*ROW]) == 0
 
 
 def test_names_that_are_not_known(finder: Finder) -> None:

@@ -17,6 +17,8 @@ from harness.runs.search.limits import limits_of
 
 _PROBE_S: Final = 120.0
 """Some times what the answers of a large model take, so that its batches are full for most of a probe."""
+_FASTEST: Final = 1e9
+"""LoadGen's clock counts nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Asked:
         if self.probe_seconds is not None:
             _need(0 < self.probe_seconds < math.inf, "--probe_seconds", self.probe_seconds, "seconds above 0")
         if self.guess is not None:
-            _need(0 < self.guess < math.inf, "--from", self.guess, "samples a second above 0")
+            _need(0 < self.guess <= _FASTEST, "--from", self.guess, f"samples a second above 0, at most {_FASTEST:g}")
 
     def seconds(self, leg: PlannedLeg) -> float:
         """How long a probe of a leg is meant to be."""
@@ -76,7 +78,12 @@ def the_row(legs: Sequence[PlannedLeg]) -> PlannedLeg:
 
 
 def check_guess(leg: PlannedLeg, asked: Asked, store: ResultsStore) -> None:
-    """Raises what would keep a search from its first guess: MissingError, ConfigError."""
+    """Raises what would keep a search from its first guess (MissingError, ConfigError), and of probes that are longer
+    than what they are to save.
+    """
+    full_s = leg.pack.min_duration_ms.value / 1000
+    if asked.probe_seconds is not None:
+        _need(asked.probe_seconds <= full_s, "--probe_seconds", asked.probe_seconds, f"at most a full run's {full_s:g}")
     wanted = leg.config.scenarios[leg.scenario].target_qps
     if asked.guess is not None:
         return
