@@ -107,7 +107,7 @@ def _listen_to_signals() -> None:
 
 
 def _help() -> None:
-    OUT.print("usage: python -m harness VERB [options]   (make VERB does the same)\n")
+    OUT.print("usage: python -m harness VERB [options]   (make VERB does the same)\n", markup=False)
     width = max(map(len, VERBS))
     for verb, meaning in VERBS.items():
         OUT.print(f"  {verb:<{width}}  {escape(meaning)}")

@@ -193,6 +193,7 @@ def test_an_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str], argv: list[str]) -> None:
     assert main(argv) == 0
     out = capsys.readouterr().out
+    assert "python -m harness VERB [options]" in out
     for verb, meaning in VERBS.items():
         assert verb in out
         assert meaning in out
