@@ -36,7 +36,8 @@ class Rates:
     def why_no_target(self, leg: PlannedLeg) -> str:
         """Why :meth:`target` is None."""
         what = "the warm-up's" if self._of_warm_up(leg) else "the Offline run's"
-        return f"target_qps is a share of {what} rate, and there is no finished run of it in {self._store.root}"
+        search = "" if leg.of_trajectories else "; make find_target_qps finds a rate by short runs"
+        return f"target_qps is a share of {what} rate, and there is no finished run of it in {self._store.root}{search}"
 
     def answers(self, leg: PlannedLeg, given: Known | None = None) -> Known | None:
         """How fast the engine answers samples of this leg: as in the newest finished run of it; else from that of the

@@ -8,6 +8,7 @@ import pytest
 from harness.errors import ConfigError, MissingError
 from harness.ledger import Fingerprint, ResultsStore
 from harness.ledger.record import Verdict, Warmup
+from harness.runs.known_rates import Rates
 from harness.runs.rates import target_qps
 from tests.ledger.made_records import add
 from tests.runs.made_legs import agentic, leg
@@ -110,3 +111,10 @@ def test_an_audit_asks_at_its_share_of_the_scenarios_rate(store: ResultsStore) -
     assert rate.origin.endswith("x 0.4 x 0.25 for TEST07")
     for other in ("TEST09", "performance"):
         assert target_qps(leg("Server", other, scenarios=shares), WARMUP, store, prints()).target_qps == 2
+
+
+def test_where_no_rate_is_known_the_search_for_one_is_named(store: ResultsStore) -> None:
+    """A trajectory's turns have none to find."""
+    asked = leg("Server", scenarios=SHARE)
+    assert "make find_target_qps" in Rates(store).why_no_target(asked)
+    assert "find_target_qps" not in Rates(store).why_no_target(agentic())
