@@ -6,13 +6,27 @@ import contextlib
 import os
 import sys
 from io import TextIOWrapper
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
+from rich.text import Text
+
+_PICTURES: Final = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\t\n"},
+    **dict.fromkeys(range(0x7F, 0xA0), 0xFFFD),
+}
+"""Control characters and what is shown for them: U+2400 and up are their pictures, U+FFFD stands for any."""
 
 
 class UnbreakableConsole(Console):
-    """A console that falls silent where nobody reads any more: a closed terminal or pipe is no reason to end a run."""
+    """A console that falls silent where nobody reads any more: a closed terminal or pipe is no reason to end a run.
+
+    Text is shown and does nothing: names and logs of other people's trees may hold what a terminal obeys.
+    """
+
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - as rich has it
+        """Called by rich for each text that is printed, in tables too."""
+        return super().render_str(text.translate(_PICTURES), **options)
 
     def on_broken_pipe(self) -> None:
         """Called by rich for a pipe whose reader has gone."""
@@ -41,8 +55,8 @@ class UnbreakableConsole(Console):
             os.close(descriptor)
 
 
-OUT = UnbreakableConsole(highlight=False, soft_wrap=True)
-ERR = UnbreakableConsole(stderr=True, highlight=False, soft_wrap=True)
+OUT = UnbreakableConsole(highlight=False, emoji=False, soft_wrap=True)
+ERR = UnbreakableConsole(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def print_what_can_be_printed() -> None:
