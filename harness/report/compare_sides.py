@@ -50,20 +50,26 @@ def compare_sides(before: str, after: str, asked: Asked) -> Comparison:
             where=f"{before} and {after}",
             expected=f"two folders, or two runs: {_FORM}",
         )
-    one, other = (text if attempts[0] else os.path.realpath(Path(text).expanduser()) for text in (before, after))
+    one, other = (text if attempts[0] else os.path.realpath(_path(text)) for text in (before, after))
     if one == other:
         raise ConfigError("the two are the same", where=one, mend="give two that differ")
     if attempts[0]:
         store = ResultsStore(asked.results_dir)
         return compare(_book_of(before, store), _book_of(after, store), as_one_row=True)
-    books = [gather(Path(text).expanduser(), submitter=asked.submitter) for text in (before, after)]
+    books = [gather(_path(text), submitter=asked.submitter) for text in (before, after)]
     _refuse_unknown(books, asked.wanted)
     return compare(*(part_of(book, asked.wanted) for book in books))
 
 
 def is_attempt(text: str) -> bool:
     """Whether a text names a run, and no folder of that name is there."""
-    return _ATTEMPT.fullmatch(text) is not None and not Path(text).exists()
+    # os.path's says no of what cannot be looked up, a name too long for the disk among it.
+    return _ATTEMPT.fullmatch(text) is not None and not os.path.exists(text)  # noqa: PTH110
+
+
+def _path(text: str) -> Path:
+    """A folder that was given; a home folder of nobody stays as it is written, and is not there."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path's raises of nobody's
 
 
 def _refuse_unknown(books: Sequence[Book], wanted: Wanted) -> None:

@@ -148,6 +148,7 @@ def test_what_cannot_be_compared(results: Path, tmp_path: Path) -> None:
         (ONE, str(results), "a run cannot be compared with a folder"),
         (str(results), str(tmp_path / "file"), "a file, and not a folder"),
         (str(results), str(tmp_path / "none"), "no such folder"),
+        (str(results), "~nobody of this name/results", "no such folder"),
         (str(results), str(tmp_path / "empty"), "neither runs nor a submission tree"),
     ):
         with pytest.raises(ConfigError, match=what):
@@ -172,6 +173,7 @@ def test_a_folder_of_a_runs_name_is_a_folder(tmp_path: Path) -> None:
     assert is_attempt(ONE)
     assert not is_attempt("results")
     assert not is_attempt(ONE.replace("#1", "#0"))
+    assert is_attempt(ONE.replace("#1", "#" + "9" * 5000))
     (tmp_path / "here" / ONE).mkdir(parents=True)
     assert not is_attempt(ONE)
 
