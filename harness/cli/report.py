@@ -14,7 +14,7 @@ from harness.events import StepProgress
 from harness.report.book.gather import gather, kind_of
 from harness.report.book.results import Wanted
 from harness.report.compare import compare
-from harness.report.page.files import refuse_inside, refuse_to_replace, write_page
+from harness.report.page.files import refuse_inside, refuse_no_folder, refuse_to_replace, write_page
 from harness.report.progress import observer
 from harness.report.selection import part_of, refuse_unknown
 from harness.report.summary import summary
@@ -83,3 +83,5 @@ def _refuse_targets(args: argparse.Namespace) -> None:
             if args.plots is not None:
                 refuse_inside(source, args.plots, "--plots")
     refuse_to_replace(args.out, force=args.force)
+    if args.plots is not None:
+        refuse_no_folder(args.plots, "--plots")

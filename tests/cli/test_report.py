@@ -51,6 +51,16 @@ def test_it_is_written_over_itself_and_over_nothing_else(results: Path, capsys: 
     assert main(["report", f"--out={other}", "--force", "--quiet"]) == 0
 
 
+@pytest.mark.parametrize("plots", ["notes.txt", "notes.txt/plots"])
+def test_plots_where_a_file_is_are_refused_before_anything_is_written(
+    results: Path, plots: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (results.parent / "notes.txt").write_text("mine", encoding="utf-8")
+    assert main(["report", f"--plots={plots}"]) == 2
+    assert "a file, and not a folder" in capsys.readouterr().err
+    assert not (results.parent / "build").exists()
+
+
 def test_plots_say_what_nobody_verified(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--plots=plots"]) == 0
     drawn = sorted((tmp_path / "plots").glob("*.svg"))

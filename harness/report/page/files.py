@@ -46,6 +46,13 @@ def refuse_inside(folder: Path, target: Path, option: str) -> None:
         )
 
 
+def refuse_no_folder(path: Path, option: str) -> None:
+    """ConfigError where a folder is to be made or used and something else is in its place, or above it."""
+    there = next((each for each in (path, *path.parents) if os.path.lexists(each)), None)
+    if there is not None and not there.is_dir():
+        raise ConfigError("a file, and not a folder", where=there, mend=f"give another {option}")
+
+
 def write_page(path: Path, page: str) -> None:
     """Writes the page so that readers see the old one or the new one. ConfigError where the path is none."""
     _write(path, page, "--out")
