@@ -50,9 +50,13 @@ def run(argv: list[str]) -> int:
     OUT.print(search_table(searching))
     if searching.found is None:
         return Refused.exit_code
+    key, rate = ".".join(_keys(leg)), plain(searching.found)
     if target is not None:
         write_number(target, _keys(leg), searching.found)
-        OUT.print(f"{target}: scenarios.{leg.scenario}.target_qps is {plain(searching.found)} now", markup=False)
+        OUT.print(f"{target}: {key} is {rate} now", markup=False)
+    elif not (options.test_run or options.stand_in):
+        path = project.benchmark_path(leg.system, leg.benchmark, options.variant)
+        OUT.print(f"{path}: not written; set {key} to {rate} there, or the run counts as stale", markup=False)
     return EXIT_OK
 
 

@@ -37,7 +37,11 @@ def write_number(path: Path, keys: Sequence[str], number: float) -> None:
 def check_writable(path: Path, keys: Sequence[str]) -> None:
     """Raises what :func:`write_number` would, before there is a number; what that takes may take hours to find."""
     target = path.resolve()
-    with_number(_read(target, path), keys, 1.0, where=path)
+    try:
+        with_number(_read(target, path), keys, 1.0, where=path)
+    except ConfigError as error:
+        error.mend = f"give {keys[-1]} a place of its own in this file, or leave it to be written by hand"
+        raise
     for needed in (target, target.parent):
         if not os.access(needed, os.W_OK):
             raise MissingError(f"cannot write: {os.strerror(errno.EACCES)}", where=needed, mend="make it writable")

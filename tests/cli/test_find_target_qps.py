@@ -62,11 +62,18 @@ def test_what_is_asked_for_arrives(finder: Finder, capsys: pytest.CaptureFixture
     assert "found: target_qps 70.9" in capsys.readouterr().out
 
 
-def test_the_configuration_is_left_alone_without_write(finder: Finder, project: ScriptedProject) -> None:
+def test_the_configuration_is_left_alone_without_write(
+    finder: Finder, project: ScriptedProject, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = project.benchmark_file.read_bytes()
     assert find_target_qps.run([*ROW]) == 0
     assert project.benchmark_file.read_bytes() == before
     assert finder.asked == [Asked()]
+    told = f"{project.benchmark_file}: not written; set scenarios.Server.target_qps to 70.9 there"
+    assert told in capsys.readouterr().out
+    for option in ("--test_run", "--stand_in"):  # no rate to file by
+        assert find_target_qps.run([*ROW, option]) == 0
+        assert "not written" not in capsys.readouterr().out
 
 
 def test_none_found_is_code_1_and_writes_nothing(
@@ -93,8 +100,9 @@ def test_write_changes_the_one_number(
 def test_where_it_cannot_be_written_is_said_before_the_search(finder: Finder, project: ScriptedProject) -> None:
     content = project.benchmark_file.read_text().replace("target_qps: 200\n", "target_qps: &rate 200\n")
     project.benchmark_file.write_text(content)
-    with pytest.raises(ConfigError, match="has an anchor"):
+    with pytest.raises(ConfigError, match="has an anchor") as caught:
         find_target_qps.run([*ROW, "--write"])
+    assert caught.value.mend == "give target_qps a place of its own in this file, or leave it to be written by hand"
     for option in ("--test_run", "--stand_in"):
         with pytest.raises(ConfigError, match=f"{option} makes no full run"):
             find_target_qps.run([*ROW, "--write", option])
