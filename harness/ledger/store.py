@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import itertools
 import json
@@ -213,6 +214,6 @@ def write_atomically(path: Path, text: str) -> None:
                 temporary.unlink(missing_ok=True)
                 raise
     except OSError as error:
-        raise MissingError(
-            f"cannot write: {error.strerror}", where=path, mend="free space on this disk; what is measured is kept"
-        ) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        mend = "free space on this disk; what is measured is kept" if full else "give a file that can be written there"
+        raise MissingError(f"cannot write: {error.strerror}", where=path, mend=mend) from error

@@ -299,8 +299,9 @@ def test_a_file_is_replaced_whole_and_readable(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="cannot write"):
+    with pytest.raises(MissingError, match="cannot write") as caught:
         write_atomically(tmp_path / "none" / "a.txt", "x")
+    assert caught.value.mend == "give a file that can be written there"
 
 
 def test_records_are_written_for_people_too(store: ResultsStore) -> None:
