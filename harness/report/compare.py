@@ -6,6 +6,7 @@ that does not count (INVALID, of a demonstration, short) is compared and marked,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -86,10 +87,16 @@ def _regression(row: RowChange, percent: float) -> str | None:
     if sides == {"after"}:
         whys = "; ".join(mark.why for mark in row.marks)
         return f"{row.name}: it counted before, and does not: {whys}"
+    if not sides and _is_number(row.before.value) and not _is_number(row.after.value):
+        return f"{row.name}: it had a result before, and has none"
     lost = row.result.percent
     if row.judgement == "worse" and lost is not None and abs(lost) > percent:
         return f"{row.name}: {lost:+.2f} %"
     return None
+
+
+def _is_number(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 # -- one row -----------------------------------------------------------------------------------------------------------
@@ -167,7 +174,8 @@ def _change(
 def _percent(before: float | None, after: float | None) -> float | None:
     if before is None or after is None or not before:
         return None
-    return (after - before) / abs(before) * 100
+    found = (after - before) / abs(before) * 100
+    return found if math.isfinite(found) else None
 
 
 def _margins(before: Iterable[Margin], after: Iterable[Margin]) -> Iterator[MarginChange]:

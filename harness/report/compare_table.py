@@ -162,7 +162,9 @@ def _columns(heads: Sequence[str], rows: Sequence[Cells], right: Sequence[int] =
 def _alone(title: str, rows: Sequence[RowView]) -> Iterator[Text]:
     for row in rows:
         value = "no result" if row.value is None else f"{result(row.value)} {row.unit}"
-        yield Text(_text(f"{title}: {row.system}/{row.benchmark}/{row.scenario}: {row.word}, {value} ({caution(row)})"))
+        words = ", ".join(filter(None, ("demonstration" if row.demonstration else "", caution(row))))
+        beside = f" ({words})" if words else ""
+        yield Text(_text(f"{title}: {row.system}/{row.benchmark}/{row.scenario}: {row.word}, {value}{beside}"))
 
 
 def _value(value: float | None) -> str:

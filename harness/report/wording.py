@@ -17,6 +17,8 @@ _SIGNIFICANT: Final = 3
 _HUNDRED: Final = 100
 _THOUSAND: Final = 1000
 _MILLION: Final = 1e6
+_LONG: Final = 1e15
+"""From here on a float tells no more than its first digits."""
 _S_FROM_MS: Final = 10_000
 """From so many milliseconds on, an axis is easier to read in seconds."""
 
@@ -38,6 +40,8 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return NO_VALUE
     size = abs(value)
+    if size >= _LONG:
+        return _long(value)
     if size >= _THOUSAND:
         return f"{value:,.0f}"
     if size >= _HUNDRED:
@@ -49,12 +53,19 @@ def number(value: float) -> str:
 
 def exact(value: float) -> str:
     """Three digits behind the point, none of a whole number or of millions: ``1,234.568``, ``1,234``."""
+    if not math.isfinite(value) or abs(value) >= _LONG:
+        return _long(value)
     return f"{value:,.0f}" if value == int(value) or abs(value) >= _MILLION else f"{value:,.3f}"
 
 
 def result(value: float) -> str:
     """A result as the round's tables have it: two digits behind the point."""
-    return f"{value:,.2f}"
+    return f"{value:,.2f}" if abs(value) < _LONG else _long(value)  # NaN is below nothing
+
+
+def _long(value: float) -> str:
+    """A value of more digits than anybody reads, or none at all."""
+    return f"{value:.6g}" if math.isfinite(value) else NO_VALUE
 
 
 def percent(share: float, digits: int = 1) -> str:

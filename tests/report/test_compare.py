@@ -255,6 +255,15 @@ def test_what_is_gone_and_what_nobody_can_judge_do_not_pass() -> None:
     assert regressions(compare(invalid, invalid), 1.0) == ("no row could be judged",)
 
 
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
+def test_a_result_that_is_no_number_is_not_compared_and_does_not_pass(value: float | None) -> None:
+    rows = [row(), bounded(row(scenario="Offline"), scenario="Offline")]
+    found = compare(book(*rows), book(row(value=value), rows[1]))
+    lost = next(each for each in found.rows if each.after.scenario == "Server")
+    assert (lost.judgement, lost.result.percent) == ("not comparable", None)
+    assert regressions(found, 1.0) == ("box/gpt-oss-120b/Server: it had a result before, and has none",)
+
+
 def test_a_change_is_judged_by_a_percent() -> None:
     with pytest.raises(ValueError, match="without a percent"):
         Change("ttft", "ms", 1.0, 2.0, None, True)

@@ -76,6 +76,8 @@ def test_nothing_in_common_and_no_value_are_said() -> None:
     assert "no row is in both" in shown
     assert "only before: box/gpt-oss-120b/Server: VALID, 1,000.00 Tokens/s (not verified by MLCommons" in shown
     assert "only after: box/gpt-oss-120b/Offline: VALID, no result" in shown
+    shown = text(compare(book(), book(bounded(row(scenario="Offline", demonstration=True), scenario="Offline"))))
+    assert "VALID, 1,000.00 Tokens/s (demonstration, not verified by MLCommons" in shown
     without = text(compare(book(row(value=None)), book(row(value=None))))
     assert "Server  —  —" in " ".join(without.split("\n")) or "—" in without
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -75,3 +76,10 @@ def test_long_times_are_read_in_seconds() -> None:
     assert wording.scale("ms", 9_999) == (1, "ms")
     assert wording.scale("ms", 10_000) == (1000, "s")
     assert wording.scale("tokens", 1e9) == (1, "tokens")
+
+
+@pytest.mark.parametrize("text", [wording.number, wording.exact, wording.result])
+def test_values_of_no_length_that_people_read(text: Callable[[float], str]) -> None:
+    assert [text(value) for value in (math.nan, math.inf, -math.inf)] == [wording.NO_VALUE] * 3
+    assert text(1e308) == "1e+308"
+    assert text(-2e20) == "-2e+20"
