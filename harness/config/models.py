@@ -147,8 +147,9 @@ class UnmeasuredRate(Strict):
         return f"{shown} = {self.guess:.2f} samples/s"
 
 
+# LoadGen's clock has nanoseconds: no query comes more often.
 TargetQps = Union[  # noqa: UP007 - Annotated | X needs 3.11
-    Annotated[float, Field(gt=0)], MeasuredRate, OfflineShare, UnmeasuredRate
+    Annotated[float, Field(gt=0, le=1e9)], MeasuredRate, OfflineShare, UnmeasuredRate
 ]
 
 

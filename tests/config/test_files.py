@@ -153,6 +153,7 @@ def test_a_folder_that_is_no_project(tmp_path: Path) -> None:
         ({"engine": {"kind": "torch", "checkpoint": {"make": "tiny-gpt-os"}}}, "tiny-gpt-oss"),
         ({"scenarios": {}}, "at least 1 item"),
         ({"scenarios": {"Offline": {"target_qps": 0}}}, "greater than 0"),
+        ({"scenarios": {"Offline": {"target_qps": 1e13}}}, "less than or equal to 1000000000"),
         ({"scenarios": {"Offline": {"target_qps": float("inf")}}}, "finite"),
         ({"scenarios": {"Offline": {"target_qps": True}}}, "target_qps"),
         ({"scenarios": {"Offline": {"target_qps": "5"}}}, "target_qps"),
