@@ -28,6 +28,7 @@ PAPER: Final = {
 
 STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
+    "text.parse_math": False,
     "svg.hashsalt": "mlperf-inference-harness",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],

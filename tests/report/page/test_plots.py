@@ -97,6 +97,11 @@ def test_names_in_titles_stay_text() -> None:
     assert made.NASTY in texts(drawn)
 
 
+def test_dollars_in_titles_are_no_formulas() -> None:
+    picture = draw_distribution(lognormal(), WORDS, title="a$\\no_{formula$")
+    assert "a$\\no_{formula$" in texts(svg.standalone(picture, "t", "d"))
+
+
 @pytest.mark.parametrize(("middle", "colour"), [(80, "good"), (200, "bad")])
 def test_a_percentile_is_green_within_its_limit_and_red_beyond(middle: float, colour: str) -> None:
     marker = re.search(r"<text[^>]*fill: var\(--(\w+)\)[^>]*>p99 [\d.]+ ms", inline(lognormal(middle=middle)))
