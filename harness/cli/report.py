@@ -14,7 +14,7 @@ from harness.events import StepProgress
 from harness.report.book.gather import gather, kind_of
 from harness.report.book.results import Wanted
 from harness.report.compare import compare
-from harness.report.page.files import refuse_inside, refuse_no_folder, refuse_to_replace, write_page
+from harness.report.page.files import refuse_in_a_run, refuse_inside, refuse_no_folder, refuse_to_replace, write_page
 from harness.report.progress import observer
 from harness.report.selection import part_of, refuse_unknown
 from harness.report.summary import summary
@@ -82,6 +82,8 @@ def _refuse_targets(args: argparse.Namespace) -> None:
             refuse_inside(source, args.out, "--out")
             if args.plots is not None:
                 refuse_inside(source, args.plots, "--plots")
+    refuse_in_a_run(args.out, "--out")
     refuse_to_replace(args.out, force=args.force)
     if args.plots is not None:
+        refuse_in_a_run(args.plots / "plot", "--plots")
         refuse_no_folder(args.plots, "--plots")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from harness.errors import ConfigError, HarnessError, MissingError
-from harness.ledger.store import write_atomically
+from harness.ledger.store import RECORD, write_atomically
 
 GENERATOR: Final = "mlperf-inference-harness report"
 
@@ -43,6 +43,15 @@ def refuse_inside(folder: Path, target: Path, option: str) -> None:
     if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(folder)):
         raise ConfigError(
             "a report inside the tree that it is of would change it", where=target, mend=f"give another {option}"
+        )
+
+
+def refuse_in_a_run(target: Path, option: str) -> None:
+    """ConfigError for a target in the folder of a run: what was measured is never written over, whoever insists."""
+    inside = Path(os.path.realpath(target))
+    if any((folder / RECORD).is_file() for folder in inside.parents):
+        raise ConfigError(
+            "a report in the folder of a run might replace what it left", where=target, mend=f"give another {option}"
         )
 
 

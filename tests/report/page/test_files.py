@@ -33,6 +33,16 @@ def test_a_tree_is_not_written_into(tmp_path: Path) -> None:
     files.refuse_inside(tmp_path / "tree", tmp_path / "report.html", "--out")
 
 
+def test_what_a_run_left_is_not_written_over(tmp_path: Path) -> None:
+    run = tmp_path / "results" / "attempt_01"
+    (run / "logs").mkdir(parents=True)
+    (run / "run.json").write_text("{}", encoding="utf-8")
+    for target in (run / "run.json", run / "report.html", run / "logs" / "mlperf_log_detail.txt"):
+        with pytest.raises(ConfigError, match="might replace what it left"):
+            files.refuse_in_a_run(target, "--out")
+    files.refuse_in_a_run(tmp_path / "results" / "report.html", "--out")
+
+
 def test_a_page_is_written_with_its_folder_and_a_path_that_is_none_is_said(tmp_path: Path) -> None:
     files.write_page(tmp_path / "a" / "b" / "report.html", "page")
     assert (tmp_path / "a" / "b" / "report.html").read_text(encoding="utf-8") == "page"
