@@ -55,7 +55,7 @@ def sized(leg: PlannedLeg, tmp_path: Path, **rates: float) -> LegSize:
 
 @pytest.mark.e2e
 @pytest.mark.parametrize(
-    ("scenario", "rate"), [("Offline", 1234.5), ("Offline", 40.0), ("Server", 950.0), ("Server", 20.0)]
+    ("scenario", "rate"), [("Offline", 1234.5), ("Offline", 40.0), ("Server", 950.0), ("Server", 60.0)]
 )
 def test_the_count_is_loadgen_s(tmp_path, scenario, rate):
     [leg] = legs_of(tmp_path, {scenario: {"target_qps": rate}}, legs=["performance"], test_run=True)

@@ -60,7 +60,11 @@ def test_checks_come_by_subject(tmp_path: Path) -> None:
     assert subjects == sorted(subjects, key=SUBJECTS.index)
 
 
-def test_what_cannot_be_read_is_unknown_and_a_fault_of_ours_is_none(tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_unknown_and_a_fault_of_ours_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.machine.doctor.check._QUESTIONS", {})  # what is declared here is no one's question
+
     def asks(error: Exception) -> Check | None:
         @check("memory", f"raises-{type(error).__name__}", expected="e", why="w", authority="a", mend="m")
         def ask(asked: Question, host: Host, needs: Needs) -> Check:

@@ -10,6 +10,8 @@ import pytest
 from harness.runs.search.steps import Found, Settings
 from tests.runs.search.queues import Queue, Simulated, arrivals, highest_rate
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(20)
 SCRIPTED = Simulated(Queue(places=8, service_s=0.034, first_s=0.02), limit_s=3.0, probe_s=20)
 """The engine of the end-to-end test."""
